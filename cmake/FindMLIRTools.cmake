@@ -1,0 +1,10 @@
+# MLIR, LLVM and their CMake helpers.
+if(NOT MLIR_DIR)
+  set(MLIR_DIR /usr/lib/llvm-22/lib/cmake/mlir)
+endif()
+find_package(MLIR 22.1 REQUIRED CONFIG)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+set(MEMSCALE_LLVM_TOOLS_DIR ${LLVM_TOOLS_BINARY_DIR})
