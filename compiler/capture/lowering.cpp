@@ -1,0 +1,42 @@
+// Target-aware lowering: which attention, dropout, batch-norm and recurrent kernels the target's own dispatch would choose. Each rule
+// restates the choice that ATen's composite op makes on that device, for tensors of the capture, which live on the meta device.
+#include "compiler/capture/lowering.h"
+
+#include <ATen/ATen.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "compiler/capture/lowering_rules.h"
+
+namespace memscale::capture {
+namespace {
+
+using Rule = bool (*)(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
+
+const std::unordered_map<std::string_view, Rule>& rules(const Target& target) {
+  static const std::unordered_map<std::string_view, Rule> cpu = {
+      {"aten::scaled_dot_product_attention", lower_attention_cpu},
+      {"aten::lstm", lower_lstm_cpu},
+  };
+  static const std::unordered_map<std::string_view, Rule> cuda = {
+      {"aten::scaled_dot_product_attention", lower_attention_cuda},
+      {"aten::dropout", lower_dropout_cuda},
+      {"aten::_batch_norm_impl_index", lower_batch_norm_cuda},
+      {"aten::lstm", refuse_recurrent_cuda},
+      {"aten::gru", refuse_recurrent_cuda},
+      {"aten::rnn_tanh", refuse_recurrent_cuda},
+      {"aten::rnn_relu", refuse_recurrent_cuda},
+  };
+  return target.device == "cuda" ? cuda : cpu;
+}
+
+}  // namespace
+
+bool lower_for_target(const c10::OperatorHandle& op, torch::jit::Stack* stack, const Target& target) {
+  const auto& table = rules(target);
+  const auto rule = table.find(op.operator_name().name);
+  return rule != table.end() && rule->second(*stack, op.schema(), target);
+}
+
+}  // namespace memscale::capture
