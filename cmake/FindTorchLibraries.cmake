@@ -17,7 +17,7 @@ message(STATUS "torch: ${MEMSCALE_TORCH_DIR}")
 add_library(torch::c10 SHARED IMPORTED)
 set_target_properties(torch::c10 PROPERTIES
   IMPORTED_LOCATION ${MEMSCALE_TORCH_DIR}/lib/libc10.so
-  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${MEMSCALE_TORCH_DIR}/include;${MEMSCALE_TORCH_DIR}/include/torch/csrc/api/include")
+  INTERFACE_INCLUDE_DIRECTORIES "${MEMSCALE_TORCH_DIR}/include;${MEMSCALE_TORCH_DIR}/include/torch/csrc/api/include")
 add_library(torch::cpu SHARED IMPORTED)
 set_target_properties(torch::cpu PROPERTIES
   IMPORTED_LOCATION ${MEMSCALE_TORCH_DIR}/lib/libtorch_cpu.so
