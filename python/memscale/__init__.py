@@ -9,6 +9,7 @@
 from ._compile import compile  # noqa: A004
 from ._export import export
 from ._library import compiler_path, load_runtime, runtime_path
+from ._module import PlannedModule, load, memory_stats, report, track_allocations
 from .errors import (
     ArchiveError,
     BudgetInfeasibleError,
@@ -40,6 +41,7 @@ __all__ = [
     "LibraryNotFoundError",
     "MemscaleError",
     "ModeError",
+    "PlannedModule",
     "StructureWarning",
     "UnsafeInputError",
     "UnsupportedInputError",
@@ -48,6 +50,10 @@ __all__ = [
     "compile",
     "compiler_path",
     "export",
+    "load",
     "load_runtime",
+    "memory_stats",
+    "report",
     "runtime_path",
+    "track_allocations",
 ]

@@ -84,6 +84,9 @@ def _write_trace(model: nn.Module, args: tuple[Any, ...], path: Path) -> None:
             traced = torch.jit.trace(model, args, check_trace=False)
         except Exception as error:
             raise ExportError(f"torch.jit.trace failed: {error}") from error
+        persistent = set(model.state_dict(keep_vars=True))
+        if kept := [name for name, _ in model.named_buffers() if name not in persistent]:
+            _warn(f"a trace makes every buffer part of the state_dict: {', '.join(kept)} will be new keys there")
         lost = [name for name, _ in model.named_buffers() if name not in dict(traced.named_buffers())]
         if lost:
             _warn(f"the trace does not carry the buffers {', '.join(lost)}: forward does not read them")

@@ -31,8 +31,12 @@ def flatten_arguments(structure: Node, args: tuple[Any, ...], kwargs: dict[str, 
     positional: list[Node] = structure["args"]
     keyword: dict[str, Node] = structure.get("kwargs", {})
     names: list[str] = list(structure["names"])
-    if len(args) > len(positional):
-        raise TypeError(f"forward() takes {len(positional)} positional arguments ({', '.join(names)}), {len(args)} were given")
+    for i in range(len(positional), len(args)):  # captured as keywords, given by position
+        if i >= len(names) or names[i] not in keyword:
+            raise TypeError(f"forward() takes {max(len(names), len(positional))} arguments ({', '.join(names)}), {len(args)} were given")
+        if names[i] in kwargs:
+            raise TypeError(f"forward() got multiple values for argument {names[i]!r}")
+        kwargs = {**kwargs, names[i]: args[i]}
     unknown = [name for name in kwargs if name not in names and name not in keyword]
     if unknown:
         raise TypeError(f"forward() got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join(names)}")
@@ -163,7 +167,7 @@ def _rebuild_object(node: Node, children: list[Any]) -> Any:
             context = serialized.from_dumpable_context(context)
         return entry.unflatten_fn(children, context)
     fields = keys or [str(i) for i in range(len(children))]
-    if node.get("context") == "namedtuple" or isinstance(node.get("context"), list):
+    if context == "namedtuple" or name.startswith("__torch__."):
         short = name.rsplit(".", 1)[-1]
         return collections.namedtuple(short if short.isidentifier() else "Output", fields)(*children)  # noqa: PYI024
     if name not in _warned:

@@ -33,6 +33,13 @@ def test_positional_and_keyword_arguments_reach_the_same_leaves() -> None:
         assert [id(t) for t in flat] == [id(x), id(y), id(z), id(s)]
 
 
+def test_what_was_captured_by_keyword_may_be_given_by_position() -> None:
+    structure = {"names": ["ids", "labels"], "args": [], "kwargs": {"ids": {"leaf": 0}, "labels": {"leaf": 1}}}
+    ids, labels = one(1), one(2)
+    for args, kwargs in [((ids, labels), {}), ((ids,), {"labels": labels}), ((), {"labels": labels, "ids": ids})]:
+        assert [id(t) for t in _structure.flatten_arguments(structure, args, kwargs)] == [id(ids), id(labels)]
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
@@ -41,7 +48,7 @@ def test_positional_and_keyword_arguments_reach_the_same_leaves() -> None:
         ((one(1),), {"x": one(1), "scale": one(1)}, "multiple values for argument 'x'"),
         ((one(1),), {"bogus": 1}, "unexpected keyword argument 'bogus'"),
         ((1, (one(1), {"b": one(1)})), {"scale": one(1)}, "x must be a Tensor, not int"),
-        ((one(1), 2, 3, 4, 5), {}, "takes 4 positional arguments"),
+        ((one(1), 2, 3, 4, 5), {}, "takes 4 arguments"),
     ],
 )
 def test_calls_that_python_would_refuse(args: tuple, kwargs: dict, message: str) -> None:
@@ -85,18 +92,19 @@ def test_model_outputs_keep_their_class(context: object) -> None:
     assert output.hidden_states is None
 
 
-def test_named_tuples_keep_their_fields() -> None:
-    node = {"type": "Pair", "context": "namedtuple", "keys": ["a", "b"], "children": [{"leaf": 0}, {"leaf": 1}]}
+@pytest.mark.parametrize("context", ["namedtuple", ["a", "b"]])
+def test_named_tuples_keep_their_fields(context: object) -> None:
+    node = {"type": "__torch__.Pair", "context": context, "keys": ["a", "b"], "children": [{"leaf": 0}, {"leaf": 1}]}
     output = _structure.rebuild(node, [one(1), one(2)])
     assert output._fields == ("a", "b")
     assert isinstance(output, tuple)
 
 
 def test_unknown_classes_come_back_as_dicts_with_one_warning() -> None:
-    node = {"type": "os.system", "context": '{"x": 1}', "children": [{"leaf": 0}]}
+    node = {"type": "os.system", "context": ["x"], "children": [{"leaf": 0}]}
     with pytest.warns(StructureWarning, match=r"os\.system comes back as a dict"):
         output = _structure.rebuild(node, [one(1)])
-    assert list(output) == ["0"]
+    assert list(output) == ["x"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _structure.rebuild(node, [one(1)])
