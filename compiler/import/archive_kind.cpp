@@ -16,18 +16,23 @@ bool starts_with(std::string_view bytes, std::string_view prefix) { return bytes
 /// What a file that is no zip archive is.
 Error not_a_zip(const std::string& path, std::string_view bytes) {
   const std::string who = "'" + path + "' ";
-  if (bytes.empty()) return {Exit::kUnsafe, who + "is empty: expected a TorchScript or torch.export archive", "write or copy the file again"};
+  if (bytes.empty())
+    return {Exit::kUnsafe, who + "is empty: expected a TorchScript or torch.export archive", "write or copy the file again"};
   if (starts_with(bytes, "PK")) {
-    return {Exit::kUnsafe, who + "begins as a zip archive but has no directory at its end: it is truncated", "write or copy the file again"};
+    return {Exit::kUnsafe, who + "begins as a zip archive but has no directory at its end: it is truncated",
+            "write or copy the file again"};
   }
   if (bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) {
-    return {Exit::kUnsupported, who + "is a bare pickle (torch.save of an old format): it holds no graph, and pickles are not executed",
-            kExportHelp};
+    return {Exit::kUnsupported,
+            who + "is a bare pickle (torch.save of an old format): it holds no graph, and pickles are not executed", kExportHelp};
   }
-  if (starts_with(bytes, std::string_view("\x7f" "ELF", 4))) {
+  if (starts_with(bytes, std::string_view("\x7f"
+                                          "ELF",
+                                          4))) {
     return {Exit::kUnsupported, who + "is a compiled library: expected a TorchScript or torch.export archive", kExportHelp};
   }
-  if (starts_with(bytes, "GGUF")) return {Exit::kUnsupported, who + "is a GGUF file: it holds weights, no training graph", kExportHelp};
+  if (starts_with(bytes, "GGUF"))
+    return {Exit::kUnsupported, who + "is a GGUF file: it holds weights, no training graph", kExportHelp};
   if (starts_with(bytes, "\x89HDF")) return {Exit::kUnsupported, who + "is an HDF5 file: it holds no PyTorch graph", kExportHelp};
   if (bytes.size() > 9 && bytes[8] == '{' && starts_with(bytes.substr(8), "{\"")) {
     return {Exit::kUnsupported, who + "looks like a safetensors file: it holds weights, no training graph", kExportHelp};
@@ -72,10 +77,13 @@ Expected<Archive> open_archive(const std::string& path) {
   ZipReader& zip = *opened;
   const std::string root = common_root(zip), who = "'" + path + "' ";
   auto has = [&](const char* name) { return zip.find(root + name) != nullptr; };
-  auto unsupported = [&](const std::string& what, const std::string& help) { return Error{Exit::kUnsupported, who + what, help}; };
+  auto unsupported = [&](const std::string& what, const std::string& help) {
+    return Error{Exit::kUnsupported, who + what, help};
+  };
 
   if (root.empty() && zip.find("serialized_exported_program.json") != nullptr) {
-    return unsupported("is a torch.export archive of PyTorch 2.7 or older", "save it again: torch.export.save(torch.export.load(path), new_path) with PyTorch 2.8 or newer");
+    return unsupported("is a torch.export archive of PyTorch 2.7 or older",
+                       "save it again: torch.export.save(torch.export.load(path), new_path) with PyTorch 2.8 or newer");
   }
   if (root.empty()) return unsupported("is a zip archive, but none that PyTorch wrote: its entries share no folder", kExportHelp);
   if (has("extra/memscale/plan.bin")) {
@@ -95,8 +103,9 @@ Expected<Archive> open_archive(const std::string& path) {
   if (has("constants.pkl") && has("data.pkl")) return Archive{ArchiveKind::kTorchScript, root, std::move(zip)};
   if (has("bytecode.pkl")) return unsupported("is a mobile bytecode archive, which holds no graph", kExportHelp);
   if (has("data.pkl")) {
-    return unsupported("is an eager checkpoint (torch.save of a state_dict or a module): it holds weights and pickled Python, no graph",
-                       kExportHelp);
+    return unsupported(
+        "is an eager checkpoint (torch.save of a state_dict or a module): it holds weights and pickled Python, no graph",
+        kExportHelp);
   }
   return unsupported("is a zip archive without the records of a TorchScript or torch.export archive", kExportHelp);
 }

@@ -13,24 +13,25 @@ namespace memscale::import {
 /// What is known of one forward input before shapes are given.
 struct InputInfo {
   std::string name;
-  bool shape_known = false;    // torch.export archives with static shapes
-  std::string dtype;           // as capture::Value::dtype; empty if unknown
+  bool shape_known = false;  // torch.export archives with static shapes
+  std::string dtype;         // as capture::Value::dtype; empty if unknown
   std::vector<int64_t> sizes;
 };
 
 struct ModelInfo {
-  std::string format;          // "torchscript" or "torch.export"
+  std::string format;  // "torchscript" or "torch.export"
   std::vector<InputInfo> inputs;
   size_t parameter_count = 0;  // tensors, tied ones once
   int64_t parameter_bytes = 0;
   int64_t buffer_bytes = 0;
-  bool has_weights = true;     // false: a structure-only archive
+  bool has_weights = true;  // false: a structure-only archive
 };
 
 struct Model;  // compiler/import/model_torch.h
 
 struct OpenOptions {
-  bool read_weights = true;    // false: weight bytes are not read (planning alone); torch.export archives only, TorchScript always reads
+  bool read_weights =
+      true;  // false: weight bytes are not read (planning alone); torch.export archives only, TorchScript always reads
 };
 
 /// Opens an archive by what it holds, not by its name. Errors: kUsage (no such file), kUnsafe (hostile or broken archive),

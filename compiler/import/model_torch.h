@@ -21,12 +21,13 @@ struct StateTensor {
 };
 
 struct Model {
-  torch::jit::Module module;         // method "forward" is the training graph; its inputs are flat tensors or TorchScript containers
-  std::vector<StateTensor> state;    // the same tensors as the module's attributes
+  torch::jit::Module module;  // method "forward" is the training graph; its inputs are flat tensors or TorchScript containers
+  std::vector<StateTensor> state;  // the same tensors as the module's attributes
   ModelInfo info;
-  std::string input_structure;       // JSON as in docs/formats/plan.md; for TorchScript derived from forward's schema
-  std::string output_structure;      // empty for TorchScript: capture derives it from what forward returned
-  std::string path;                  // where weights are read from
+  std::string input_structure;        // JSON as in docs/formats/plan.md; for TorchScript derived from forward's schema
+  std::string output_structure;       // empty for TorchScript: capture derives it from what forward returned
+  std::string path;                   // where weights are read from
+  std::vector<std::string> warnings;  // what the archive lost or what was assumed: reported to the user
 };
 
 }  // namespace memscale::import

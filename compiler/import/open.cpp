@@ -36,12 +36,14 @@ std::string shorten(const std::string& message) {
 
 Error from_torch(const std::string& path, const std::string& message) {
   const std::string text = "'" + path + "': LibTorch cannot read the archive: " + shorten(message);
-  if (contains(message, "Unknown type name") || contains(message, "Unknown builtin op") || contains(message, "unknown builtin op") ||
-      contains(message, "torch.classes") || contains(message, "Couldn't find an operator") || contains(message, "Could not find any similar ops")) {
+  if (contains(message, "Unknown type name") || contains(message, "Unknown builtin op") ||
+      contains(message, "unknown builtin op") || contains(message, "torch.classes") ||
+      contains(message, "Couldn't find an operator") || contains(message, "Could not find any similar ops")) {
     return {Exit::kUnsupported, text, "load the library that defines this op or class first, or export the model without it"};
   }
   if (contains(message, "Attempted to read a PyTorch file with version")) {
-    return {Exit::kUnsupported, text, "save the model again with PyTorch 2.11, or compile it with a memscale built on a newer PyTorch"};
+    return {Exit::kUnsupported, text,
+            "save the model again with PyTorch 2.11, or compile it with a memscale built on a newer PyTorch"};
   }
   return {Exit::kUnsafe, text, "write or copy the archive again; if it comes from elsewhere, do not trust it"};
 }
@@ -54,7 +56,8 @@ Expected<std::shared_ptr<Model>> open_here(const std::string& path, const OpenOp
   } catch (const c10::Error& e) {
     return from_torch(path, e.what_without_backtrace());
   } catch (const std::bad_alloc&) {
-    return Error{Exit::kUnsafe, "'" + path + "': the archive asks for more memory than there is", "free memory, or do not trust the file"};
+    return Error{Exit::kUnsafe, "'" + path + "': the archive asks for more memory than there is",
+                 "free memory, or do not trust the file"};
   } catch (const std::exception& e) {
     return from_torch(path, e.what());
   } catch (...) {

@@ -60,7 +60,8 @@ Expected<std::vector<StateTensor>> StateList::take() {
       auto [other_begin, other_end] = extent(other->tensor);
       if (begin < other_end && other_begin < end) {
         return Error{Exit::kUnsupported,
-                     "'" + s.name + "' and '" + other->name + "' overlap in memory without being the same tensor, and one of them is trained",
+                     "'" + s.name + "' and '" + other->name +
+                         "' overlap in memory without being the same tensor, and one of them is trained",
                      "give each its own memory before saving, e.g. by .clone(), or make them one parameter"};
       }
     }
@@ -82,21 +83,36 @@ void count_state(const std::vector<StateTensor>& state, ModelInfo& info) {
 
 std::string dtype_name(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return "f32";
-    case at::kDouble: return "f64";
-    case at::kHalf: return "f16";
-    case at::kBFloat16: return "bf16";
-    case at::kLong: return "i64";
-    case at::kInt: return "i32";
-    case at::kShort: return "i16";
-    case at::kChar: return "i8";
-    case at::kByte: return "u8";
-    case at::kBool: return "bool";
-    case at::kComplexFloat: return "c64";
-    case at::kComplexDouble: return "c128";
-    case at::kFloat8_e4m3fn: return "f8e4m3fn";
-    case at::kFloat8_e5m2: return "f8e5m2";
-    default: return c10::toString(type);
+    case at::kFloat:
+      return "f32";
+    case at::kDouble:
+      return "f64";
+    case at::kHalf:
+      return "f16";
+    case at::kBFloat16:
+      return "bf16";
+    case at::kLong:
+      return "i64";
+    case at::kInt:
+      return "i32";
+    case at::kShort:
+      return "i16";
+    case at::kChar:
+      return "i8";
+    case at::kByte:
+      return "u8";
+    case at::kBool:
+      return "bool";
+    case at::kComplexFloat:
+      return "c64";
+    case at::kComplexDouble:
+      return "c128";
+    case at::kFloat8_e4m3fn:
+      return "f8e4m3fn";
+    case at::kFloat8_e5m2:
+      return "f8e5m2";
+    default:
+      return c10::toString(type);
   }
 }
 

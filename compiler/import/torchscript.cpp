@@ -72,7 +72,8 @@ Expected<Success> check_records(const Archive& archive) {
 }
 
 Expected<Success> collect_state(const torch::jit::Module& module, const std::string& prefix, size_t depth, StateList& list) {
-  if (depth > kModuleDepth) return Error{Exit::kUnsafe, "modules are nested more than " + std::to_string(kModuleDepth) + " deep", ""};
+  if (depth > kModuleDepth)
+    return Error{Exit::kUnsafe, "modules are nested more than " + std::to_string(kModuleDepth) + " deep", ""};
   const auto type = module.type();
   auto tensors = [&](auto&& wanted, bool parameter, bool persistent) {
     for (size_t i = 0; i < type->numAttributes(); ++i) {
@@ -111,8 +112,10 @@ json structure_of(const c10::TypePtr& type, const std::string& name, const std::
   };
   if (depth > 100) return {{"missing", type->repr_str()}};
   switch (type->kind()) {
-    case TypeKind::TensorType: return leaf();
-    case TypeKind::NoneType: return {{"none", true}};
+    case TypeKind::TensorType:
+      return leaf();
+    case TypeKind::NoneType:
+      return {{"none", true}};
     case TypeKind::OptionalType: {
       c10::TypePtr inner = type->expectRef<c10::OptionalType>().getElementType();
       if (inner->kind() == TypeKind::TensorType) {
@@ -145,7 +148,8 @@ json structure_of(const c10::TypePtr& type, const std::string& name, const std::
         return {{"dict", json::object()}, {"open", true}};
       }
       break;
-    default: break;
+    default:
+      break;
   }
   if (fallback) {
     if (fallback->isNone()) return {{"none", true}};

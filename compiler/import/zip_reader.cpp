@@ -149,7 +149,8 @@ Expected<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path) 
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
-    if (S_ISDIR(status.st_mode)) return fail("it is a folder", "name the archive, a file written by torch.jit.save or torch.export.save");
+    if (S_ISDIR(status.st_mode))
+      return fail("it is a folder", "name the archive, a file written by torch.jit.save or torch.export.save");
     return fail("it is no regular file", "name the archive, a file written by torch.jit.save or torch.export.save");
   }
   size_t size = static_cast<size_t>(status.st_size);
@@ -177,7 +178,8 @@ Expected<ZipReader> ZipReader::open(std::shared_ptr<MappedFile> mapped, const Zi
   const Directory& d = *end;
   if (d.offset > d.end || d.bytes > d.end - d.offset) return unsafe("its directory lies outside the file");
   if (d.count > limits.entry_count) return unsafe("it claims " + std::to_string(d.count) + " entries");
-  if (d.count > d.bytes / 46) return unsafe("its directory is too small for the " + std::to_string(d.count) + " entries it claims");
+  if (d.count > d.bytes / 46)
+    return unsafe("its directory is too small for the " + std::to_string(d.count) + " entries it claims");
 
   ZipReader reader;
   reader.file_ = mapped;
@@ -228,7 +230,8 @@ Expected<ZipReader> ZipReader::open(std::shared_ptr<MappedFile> mapped, const Zi
     }
     local.skip(local_extra_bytes);
     entry.offset = local.position();
-    if (!local.has(entry.packed_bytes)) return unsafe(who + "reaches beyond the file: expected " + std::to_string(entry.packed_bytes) + " bytes");
+    if (!local.has(entry.packed_bytes))
+      return unsafe(who + "reaches beyond the file: expected " + std::to_string(entry.packed_bytes) + " bytes");
     if (entry.deflated) {
       inflated_total += entry.bytes;
       if (entry.bytes > limits.inflated_entry_bytes || inflated_total > limits.inflated_total_bytes ||
@@ -244,7 +247,8 @@ Expected<ZipReader> ZipReader::open(std::shared_ptr<MappedFile> mapped, const Zi
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < extents.size(); ++i) {
     if (extents[i].begin < extents[i - 1].end) {
-      return unsafe("entries '" + reader.entries_[extents[i - 1].entry].name + "' and '" + reader.entries_[extents[i].entry].name + "' overlap");
+      return unsafe("entries '" + reader.entries_[extents[i - 1].entry].name + "' and '" +
+                    reader.entries_[extents[i].entry].name + "' overlap");
     }
   }
   return reader;
@@ -262,7 +266,8 @@ bool ZipReader::checksum_matches(const ZipEntry& entry) const {
 
 Expected<std::string> ZipReader::read(const ZipEntry& entry, uint64_t limit) const {
   if (entry.bytes > limit) {
-    return unsafe("entry '" + entry.name + "' holds " + std::to_string(entry.bytes) + " bytes, expected at most " + std::to_string(limit));
+    return unsafe("entry '" + entry.name + "' holds " + std::to_string(entry.bytes) + " bytes, expected at most " +
+                  std::to_string(limit));
   }
   std::string out;
   if (!entry.deflated) {
@@ -280,7 +285,8 @@ Expected<std::string> ZipReader::read(const ZipEntry& entry, uint64_t limit) con
     int state = ::inflate(&stream, Z_FINISH);
     uint64_t produced = stream.total_out;
     ::inflateEnd(&stream);
-    if (state != Z_STREAM_END || produced != entry.bytes) return unsafe("entry '" + entry.name + "' does not unpack to the stated size");
+    if (state != Z_STREAM_END || produced != entry.bytes)
+      return unsafe("entry '" + entry.name + "' does not unpack to the stated size");
   }
   if (entry.crc32 != 0 && ::crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != entry.crc32) {
     return unsafe("entry '" + entry.name + "' has another checksum than stated: its bytes were changed");

@@ -47,10 +47,10 @@ struct ZipLimits {
 
 struct ZipEntry {
   std::string name;
-  uint64_t offset = 0;        // of the data, in the file
+  uint64_t offset = 0;  // of the data, in the file
   uint64_t packed_bytes = 0;
-  uint64_t bytes = 0;         // unpacked
-  uint32_t crc32 = 0;         // 0: not stated by the writer
+  uint64_t bytes = 0;  // unpacked
+  uint32_t crc32 = 0;  // 0: not stated by the writer
   bool deflated = false;
 };
 
