@@ -11,6 +11,7 @@
 #include "compiler/capture/dead_calls.h"
 #include "compiler/capture/dtype_names.h"
 #include "compiler/capture/graph_runner.h"
+#include "compiler/capture/identity_views.h"
 #include "compiler/capture/structure.h"
 #include "compiler/import/model_torch.h"
 #include "runtime/core/guards.h"
@@ -21,6 +22,7 @@ namespace {
 namespace functional = at::functionalization::impl;
 
 at::Tensor meta_like(at::IntArrayRef sizes, at::IntArrayRef strides, c10::ScalarType dtype) {
+  OutsideCapture outside;
   return at::empty_strided(sizes, strides, at::TensorOptions().device(c10::kMeta).dtype(dtype));
 }
 
@@ -248,8 +250,11 @@ class Capture {
 
   void finish() {
     Graph& graph = recorder_.graph();
+    fold_identity_views(graph);
     remove_dead_calls(graph);
     graph.guards = runtime::capture_guards(options_.target.device);
+    if (options_.target.device == "cuda")  // compiled for, which need not be the machine that compiles
+      graph.guards["device"] = "sm_" + std::to_string(options_.target.compute_capability);
   }
 
   const import::Model& model_;

@@ -1,6 +1,7 @@
 // Effects of ATen calls. Needs schemas and tags only.
 #include "compiler/capture/effects.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
@@ -62,8 +63,19 @@ std::vector<size_t> mutated_arguments(const c10::OperatorHandle& op, const std::
   return mutated;
 }
 
-bool is_data_dependent(const c10::OperatorHandle& op) {
+bool is_data_dependent(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   const std::string& name = op.operator_name().name;
+  if (name == "aten::index") {  // only masks make its shape depend on contents
+    bool mask = false;
+    for (const c10::IValue& index : arguments.at(1).toListRef())
+      mask = mask || (index.isTensor() && index.toTensor().defined() &&
+                      (index.toTensor().scalar_type() == at::kBool || index.toTensor().scalar_type() == at::kByte));
+    return mask;
+  }
+  if (name == "aten::repeat_interleave") {
+    const c10::IValue* size = argument_named(op, arguments, "output_size");
+    if (size && !size->isNone()) return false;
+  }
   if (name == "aten::_local_scalar_dense" || name == "aten::equal" || name == "aten::is_nonzero") return true;
   return op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
 }

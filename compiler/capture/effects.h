@@ -14,6 +14,6 @@ bool draws_random_numbers(const c10::OperatorHandle& op, const std::vector<c10::
 std::vector<size_t> mutated_arguments(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
 
 /// True if a result (a number or a shape) depends on tensor contents.
-bool is_data_dependent(const c10::OperatorHandle& op);
+bool is_data_dependent(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
 
 }  // namespace memscale::capture

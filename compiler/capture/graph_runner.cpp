@@ -139,7 +139,14 @@ bool GraphRunner::run_structural(const torch::jit::Node& node, Values& values) {
       return true;
     }
     case prim::ListConstruct: {
-      c10::impl::GenericList list(node.output()->type()->expect<c10::ListType>()->getElementType());
+      const c10::TypePtr element_type = node.output()->type()->expect<c10::ListType>()->getElementType();
+      if (*element_type != *c10::TensorType::get() && element_type->isSubtypeOf(*c10::OptionalType::ofTensor())) {
+        c10::List<std::optional<at::Tensor>> tensors;  // indices; the loader may have refined the element type
+        for (const c10::IValue& element : inputs()) tensors.push_back(element.toOptional<at::Tensor>());
+        values[node.output()] = std::move(tensors);
+        return true;
+      }
+      c10::impl::GenericList list(element_type);
       for (c10::IValue& element : inputs()) list.push_back(std::move(element));
       values[node.output()] = std::move(list);
       return true;

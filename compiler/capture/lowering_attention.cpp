@@ -7,15 +7,6 @@
 namespace memscale::capture {
 namespace {
 
-struct Attention {
-  at::Tensor query, key, value;
-  std::optional<at::Tensor> mask;
-  double dropout_p;
-  bool is_causal;
-  std::optional<double> scale;
-  bool enable_gqa;
-};
-
 Attention attention_arguments(const torch::jit::Stack& stack, const c10::FunctionSchema& schema) {
   const auto* arguments = &stack[stack.size() - schema.arguments().size()];
   return {arguments[0].toTensor(),          arguments[1].toTensor(),
@@ -42,27 +33,6 @@ at::Tensor cpu_stand_in(const at::Tensor& tensor) {
       .set_requires_grad(tensor.requires_grad());
 }
 
-enum class Kernel { kMath, kFlash, kEfficient, kCudnn };
-
-/// The choice of torch 2.11 on compute capability 9.0 with cuDNN 9.15 or newer: cuDNN first, then flash, memory-efficient, math. Checked
-/// against torch._fused_sdp_choice on an H200 over 5,184 cases (tests/data/sdpa_choice_sm90.json).
-Kernel choose_sm90(const Attention& a) {
-  const bool half = a.query.scalar_type() == at::kHalf || a.query.scalar_type() == at::kBFloat16;
-  const bool single = a.query.scalar_type() == at::kFloat;
-  if (a.query.dim() != 4 || (!half && !single)) return Kernel::kMath;
-  const int64_t head = a.query.size(-1), queries = a.query.size(-2), keys = a.key.size(-2);
-  const bool grouped = a.query.size(1) != a.key.size(1);
-  const bool same_head = head == a.value.size(-1);
-  const bool dense_last = a.query.stride(-1) == 1 && a.key.stride(-1) == 1 && a.value.stride(-1) == 1;
-  if (queries == 0 || keys == 0 || !dense_last) return Kernel::kMath;
-  const bool mask_grad = a.mask && a.mask->requires_grad();
-  if (half && same_head && head % 8 == 0 && head <= 256 && !mask_grad && !(queries == 1 && a.dropout_p > 0)) return Kernel::kCudnn;
-  if (half && same_head && head <= 256 && !a.mask && !(a.is_causal && queries != keys)) return Kernel::kFlash;
-  const int64_t alignment = half ? 8 : 4;
-  if (!grouped && head % alignment == 0 && a.value.size(-1) % alignment == 0) return Kernel::kEfficient;
-  return Kernel::kMath;
-}
-
 at::Tensor padded_to_8(const at::Tensor& tensor) {
   const int64_t last = tensor.size(-1);
   if (last % 8 == 0) return tensor;
@@ -82,6 +52,23 @@ at::Tensor aligned_bias(const at::Tensor& bias, const Attention& a) {
 }
 
 }  // namespace
+
+AttentionKernel choose_attention_sm90(const Attention& a) {
+  const bool half = a.query.scalar_type() == at::kHalf || a.query.scalar_type() == at::kBFloat16;
+  const bool single = a.query.scalar_type() == at::kFloat;
+  if (a.query.dim() != 4 || (!half && !single)) return AttentionKernel::kMath;
+  const int64_t head = a.query.size(-1), queries = a.query.size(-2), keys = a.key.size(-2);
+  const bool grouped = a.query.size(1) != a.key.size(1);
+  const bool same_head = head == a.value.size(-1);
+  const bool dense_last = a.query.stride(-1) == 1 && a.key.stride(-1) == 1 && a.value.stride(-1) == 1;
+  if (queries == 0 || keys == 0 || !dense_last) return AttentionKernel::kMath;
+  const bool mask_grad = a.mask && a.mask->requires_grad();
+  if (half && same_head && head % 8 == 0 && head <= 256 && !mask_grad && !(queries == 1 && a.dropout_p > 0)) return AttentionKernel::kCudnn;
+  if (half && same_head && head <= 256 && !a.mask && !(a.is_causal && queries != keys)) return AttentionKernel::kFlash;
+  const int64_t alignment = half ? 8 : 4;
+  if (!grouped && head % alignment == 0 && a.value.size(-1) % alignment == 0) return AttentionKernel::kEfficient;
+  return AttentionKernel::kMath;
+}
 
 bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
   const Attention a = attention_arguments(stack, schema);
@@ -109,15 +96,15 @@ bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& s
                        "compile for --target h200");
   const bool compute_logsumexp =
       at::GradMode::is_enabled() && (a.query.requires_grad() || a.key.requires_grad() || a.value.requires_grad());
-  switch (choose_sm90(a)) {
-    case Kernel::kCudnn: {
+  switch (choose_attention_sm90(a)) {
+    case AttentionKernel::kCudnn: {
       const auto mask = additive(a.mask, a.query.scalar_type(), -65504.0);
       replace(stack, schema,
               std::get<0>(at::_scaled_dot_product_cudnn_attention(a.query, a.key, a.value, mask, compute_logsumexp, a.dropout_p, a.is_causal,
                                                                   /*return_debug_mask=*/false, a.scale)));
       return true;
     }
-    case Kernel::kFlash: {
+    case AttentionKernel::kFlash: {
       const int64_t head = a.query.size(-1);
       const double scale = a.scale ? *a.scale : 1.0 / std::sqrt(static_cast<double>(head));
       at::Tensor out = std::get<0>(at::_scaled_dot_product_flash_attention(padded_to_8(a.query), padded_to_8(a.key), padded_to_8(a.value),
@@ -126,14 +113,14 @@ bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& s
       replace(stack, schema, out);
       return true;
     }
-    case Kernel::kEfficient: {
+    case AttentionKernel::kEfficient: {
       auto mask = additive(a.mask, a.query.scalar_type(), -std::numeric_limits<double>::infinity());
       if (mask) mask = aligned_bias(*mask, a);
       replace(stack, schema, std::get<0>(at::_scaled_dot_product_efficient_attention(a.query, a.key, a.value, mask, compute_logsumexp, a.dropout_p,
                                                                                      a.is_causal, a.scale)));
       return true;
     }
-    case Kernel::kMath:
+    case AttentionKernel::kMath:
       return false;
   }
   return false;

@@ -15,6 +15,20 @@ at::Tensor tensor_or_undefined(const c10::IValue& value) { return value.isNone()
 
 }  // namespace
 
+/// A trace holds _convolution with the cuDNN switches of the process that made it. Where they are the defaults the call is the one that
+/// eager makes, under the switches of the process that trains (a guard).
+bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
+  if (!schema.overload_name().empty()) return false;
+  const auto* a = arguments_of(stack, schema);
+  const bool benchmark = a[9].toBool(), deterministic = a[10].toBool(), cudnn_enabled = a[11].toBool(), allow_tf32 = a[12].toBool();
+  if (benchmark || deterministic || !cudnn_enabled || !allow_tf32) return false;
+  at::Tensor result = at::convolution(a[0].toTensor(), a[1].toTensor(), a[2].toOptional<at::Tensor>(), a[3].toIntVector(), a[4].toIntVector(),
+                                      a[5].toIntVector(), a[6].toBool(), a[7].toIntVector(), a[8].toInt());
+  torch::jit::drop(stack, schema.arguments().size());
+  stack.emplace_back(std::move(result));
+  return true;
+}
+
 bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
   const auto* arguments = arguments_of(stack, schema);
   const at::Tensor input = arguments[0].toTensor();

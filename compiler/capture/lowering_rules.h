@@ -2,15 +2,36 @@
 // decomposition run, or replaces the arguments by the results and returns true.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+
+#include <optional>
 
 #include "compiler/capture/capture.h"
 
 namespace memscale::capture {
 
+/// The arguments of scaled_dot_product_attention.
+struct Attention {
+  at::Tensor query, key, value;
+  std::optional<at::Tensor> mask;
+  double dropout_p = 0;
+  bool is_causal = false;
+  std::optional<double> scale;
+  bool enable_gqa = false;
+};
+
+/// Numbered as at::SDPBackend.
+enum class AttentionKernel { kMath = 0, kFlash = 1, kEfficient = 2, kCudnn = 3 };
+
+/// The choice of torch 2.11 on compute capability 9.0 with cuDNN 9.15 or newer: cuDNN first, then flash, memory-efficient, math. Checked
+/// against torch._fused_sdp_choice on an H200 over 5,184 cases (tests/data/sdpa_choice_sm90.json).
+AttentionKernel choose_attention_sm90(const Attention& attention);
+
 bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
 bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
+bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
 bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
 bool refuse_recurrent_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
 bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);

@@ -5,6 +5,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <regex>
+
 #include "compiler/capture/dtype_names.h"
 #include "compiler/capture/effects.h"
 #include "compiler/capture/shapes/shapes.h"
@@ -242,28 +244,54 @@ void Recorder::compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
       return;
     } catch (const c10::NotImplementedError& error) {
       const std::string text = error.what_without_backtrace();
-      const size_t begin = text.find("'"), end = text.find("'", begin + 1);
-      missing = begin == std::string::npos ? op_name(op) : text.substr(begin + 1, end - begin - 1);
-      if (missing != op_name(op)) missing += " (within " + op_name(op) + ")";
+      std::smatch inner;
+      static const std::regex name("[A-Za-z_0-9]+::[A-Za-z_0-9]+(\\.[A-Za-z_0-9]+)?");
+      missing = op_name(op);
+      if (std::regex_search(text, inner, name) && inner[0] != missing) missing += " (of which " + inner[0].str() + " has no meta kernel)";
     }
   } else {
     missing = op_name(op);
   }
   // Go on with a guess so that all ops without a shape function are named in one error.
   missing_.insert(missing);
-  stack->resize(stack->size() - std::min(stack->size(), op.schema().arguments().size()));
+  *stack = guess_results(op, arguments);
+}
+
+torch::jit::Stack Recorder::guess_results(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+  constexpr int64_t kMaxGuessElements = 1 << 22;
+  int64_t elements = 0;
+  for (const c10::IValue& argument : arguments)
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { elements += tensor.numel(); });
+  if (elements <= kMaxGuessElements) {
+    torch::jit::Stack stack;
+    for (const c10::IValue& argument : arguments) {
+      stack.push_back(map_tensors(argument, [](const at::Tensor& tensor) {
+        return tensor.is_meta() ? at::zeros(tensor.sizes(), tensor.options().device(c10::kCPU)) : tensor;
+      }));
+    }
+    try {
+      op.callBoxed(&stack);
+      for (c10::IValue& result : stack)
+        result = map_tensors(result, [](const at::Tensor& tensor) { return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta)); });
+      return stack;
+    } catch (const c10::Error&) {
+      // No CPU kernel either: the cruder guess below.
+    }
+  }
+  torch::jit::Stack stack;
   at::Tensor like;
   for (const c10::IValue& argument : arguments)
     for_each_tensor(argument, [&](const at::Tensor& tensor) { like = like.defined() ? like : tensor; });
   for (const c10::Argument& result : op.schema().returns()) {
     const at::Tensor guess = like.defined() ? at::empty_like(like, like.options().device(c10::kMeta)) : at::empty({1}, at::device(c10::kMeta));
     if (result.type()->kind() == c10::TypeKind::TensorType)
-      stack->emplace_back(guess);
+      stack.emplace_back(guess);
     else if (result.type()->kind() == c10::TypeKind::ListType)
-      stack->emplace_back(c10::List<at::Tensor>({guess}));
+      stack.emplace_back(c10::List<at::Tensor>({guess}));
     else
-      stack->emplace_back(int64_t{0});
+      stack.emplace_back(int64_t{0});
   }
+  return stack;
 }
 
 bool Recorder::evaluate(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, std::vector<c10::IValue>* results) {
@@ -287,6 +315,21 @@ bool Recorder::evaluate(const c10::OperatorHandle& op, const std::vector<c10::IV
   return true;
 }
 
+bool Recorder::fold_constants(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, torch::jit::Stack* stack) {
+  bool scalars = true, real = true;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      real = real && !tensor.is_meta();
+      scalars = scalars && tensor.dim() == 0;
+    });
+  }
+  if (!real || draws_random_numbers(op, arguments)) return false;
+  if (!scalars && target_.device != "cpu" && !is_data_dependent(op, arguments)) return false;  // the device's own arithmetic counts
+  OutsideCapture outside;
+  op.callBoxed(stack);
+  return true;
+}
+
 void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const size_t count = schema.arguments().size();
@@ -300,6 +343,8 @@ void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       if (tensor.is_meta() && !known(tensor) && !storages_.count(tensor.storage().unsafeGetStorageImpl())) untracked = true;
     });
   }
+  if (tensors > 0 && fold_constants(op, arguments, stack)) return;
+
   // Arguments of the computation: constants become meta twins, devices become meta.
   std::vector<c10::IValue> meta_arguments(count);
   for (size_t i = 0; i < count; ++i) {
@@ -323,7 +368,7 @@ void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
 
   std::vector<c10::IValue> shadows;
-  if (is_data_dependent(op)) {
+  if (is_data_dependent(op, arguments)) {
     if (!evaluate(op, arguments, &shadows))
       throw CaptureFault(Exit::kUnsupported,
                          where() + op_name(op) + " needs the contents of a tensor that is computed from the step's inputs: the graph depends on data",

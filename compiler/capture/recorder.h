@@ -57,6 +57,8 @@ class Recorder {
   ValueId constant_of(const at::Tensor& tensor);
   void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   bool evaluate(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, std::vector<c10::IValue>* results);
+  torch::jit::Stack guess_results(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
+  bool fold_constants(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, torch::jit::Stack* stack);
   Arg argument(const c10::IValue& value, const c10::Argument& schema);
   Location call_location() const;
   std::string where() const;
