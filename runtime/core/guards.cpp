@@ -144,6 +144,8 @@ std::map<std::string, std::string> capture_guards(const std::string& target) {
   std::map<std::string, std::string> values;
   for (const Guard& guard : kGuards)
     if (*guard.target == '\0' || target == guard.target) values[guard.name] = guard.read(target);
+  // A plan for a device that this machine lacks: what the device is called stands in the target's profile, not here.
+  if (values["device"] == "none") values.erase("device");
   return values;
 }
 
