@@ -250,6 +250,7 @@ class Capture {
 
   void finish() {
     Graph& graph = recorder_.graph();
+    graph.warnings.assign(recorder_.warnings().begin(), recorder_.warnings().end());
     fold_identity_views(graph);
     remove_dead_calls(graph);
     graph.guards = runtime::capture_guards(options_.target.device);

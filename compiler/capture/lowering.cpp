@@ -12,7 +12,7 @@
 namespace memscale::capture {
 namespace {
 
-using Rule = bool (*)(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
+using Rule = bool (*)(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 
 const std::unordered_map<std::string_view, Rule>& rules(const Target& target) {
   static const std::unordered_map<std::string_view, Rule> cpu = {
@@ -35,10 +35,10 @@ const std::unordered_map<std::string_view, Rule>& rules(const Target& target) {
 
 }  // namespace
 
-bool lower_for_target(const c10::OperatorHandle& op, torch::jit::Stack* stack, const Target& target) {
+bool lower_for_target(const c10::OperatorHandle& op, torch::jit::Stack* stack, const Target& target, std::set<std::string>& warnings) {
   const auto& table = rules(target);
   const auto rule = table.find(op.operator_name().name);
-  return rule != table.end() && rule->second(*stack, op.schema(), target);
+  return rule != table.end() && rule->second(*stack, op.schema(), {target, warnings});
 }
 
 }  // namespace memscale::capture

@@ -70,7 +70,7 @@ AttentionKernel choose_attention_sm90(const Attention& a) {
   return AttentionKernel::kMath;
 }
 
-bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
+bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   const Attention a = attention_arguments(stack, schema);
   int64_t choice;
   {
@@ -87,12 +87,12 @@ bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& sc
   return true;
 }
 
-bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target) {
+bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context) {
   const Attention a = attention_arguments(stack, schema);
-  if (target.compute_capability != 90)
+  if (context.target.compute_capability != 90)
     throw CaptureFault(Exit::kUnsupported, "scaled_dot_product_attention: which kernel a device of compute capability " +
-                                               std::to_string(target.compute_capability / 10) + "." +
-                                               std::to_string(target.compute_capability % 10) + " picks is not known; known: 9.0",
+                                               std::to_string(context.target.compute_capability / 10) + "." +
+                                               std::to_string(context.target.compute_capability % 10) + " picks is not known; known: 9.0",
                        "compile for --target h200");
   const bool compute_logsumexp =
       at::GradMode::is_enabled() && (a.query.requires_grad() || a.key.requires_grad() || a.value.requires_grad());

@@ -17,7 +17,7 @@ at::Tensor tensor_or_undefined(const c10::IValue& value) { return value.isNone()
 
 /// A trace holds _convolution with the cuDNN switches of the process that made it. Where they are the defaults the call is the one that
 /// eager makes, under the switches of the process that trains (a guard).
-bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
+bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   if (!schema.overload_name().empty()) return false;
   const auto* a = arguments_of(stack, schema);
   const bool benchmark = a[9].toBool(), deterministic = a[10].toBool(), cudnn_enabled = a[11].toBool(), allow_tf32 = a[12].toBool();
@@ -29,7 +29,7 @@ bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& sche
   return true;
 }
 
-bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
+bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   const auto* arguments = arguments_of(stack, schema);
   const at::Tensor input = arguments[0].toTensor();
   const double p = arguments[1].toDouble();
@@ -43,14 +43,18 @@ bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& sch
 
 /// cuDNN takes float and half inputs whose parameters are float; bf16 and parameters in half go to ATen's own kernel, as do 1-d and
 /// 2-d inputs that are not 4-d or 5-d images (measured on an H200, torch 2.11).
-bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
+bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context) {
   const auto* arguments = arguments_of(stack, schema);
   const at::Tensor input = arguments[0].toTensor();
   const at::Tensor weight = tensor_or_undefined(arguments[1]), bias = tensor_or_undefined(arguments[2]);
   const at::Tensor running_mean = tensor_or_undefined(arguments[3]), running_var = tensor_or_undefined(arguments[4]);
   const bool training = arguments[5].toBool();
   const double momentum = arguments[6].toDouble(), eps = arguments[7].toDouble();
-  const bool cudnn_enabled = arguments[8].toBool();
+  // torch.export writes False on any machine; eager asks the process, whose setting is a guard of the plan.
+  const bool cudnn_enabled = at::globalContext().userEnabledCuDNN();
+  if (cudnn_enabled != arguments[8].toBool())
+    context.warnings.insert("the archive holds batch_norm(cudnn_enabled=" + std::string(cudnn_enabled ? "False" : "True") +
+                            "); the plan follows torch.backends.cudnn.enabled, as eager does");
   const bool both = running_mean.defined() && running_var.defined();
   const bool neither = !running_mean.defined() && !running_var.defined();
   const at::ScalarType dtype = input.scalar_type();
@@ -76,7 +80,7 @@ bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& 
 }
 
 /// oneDNN's layer kernel runs one direction of one layer at a time.
-bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target&) {
+bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   if (schema.overload_name() != "input") return false;  // packed sequences go to ATen's own cells
   const auto* arguments = arguments_of(stack, schema);
   const at::Tensor input = arguments[0].toTensor();
@@ -118,7 +122,7 @@ bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema,
   return true;
 }
 
-bool refuse_recurrent_cuda(torch::jit::Stack&, const c10::FunctionSchema& schema, const Target&) {
+bool refuse_recurrent_cuda(torch::jit::Stack&, const c10::FunctionSchema& schema, const LoweringContext&) {
   throw CaptureFault(Exit::kUnsupported, schema.name() + " runs in cuDNN on a CUDA device, and the size of cuDNN's reserve is known to the device alone",
                      "compile recurrent layers for --target cpu, or unroll the layer from cells (torch.nn.LSTMCell)");
 }

@@ -7,10 +7,17 @@
 #include <ATen/core/stack.h>
 
 #include <optional>
+#include <set>
+#include <string>
 
 #include "compiler/capture/capture.h"
 
 namespace memscale::capture {
+
+struct LoweringContext {
+  const Target& target;
+  std::set<std::string>& warnings;  // for the user: where a rule departs from the archive
+};
 
 /// The arguments of scaled_dot_product_attention.
 struct Attention {
@@ -29,12 +36,12 @@ enum class AttentionKernel { kMath = 0, kFlash = 1, kEfficient = 2, kCudnn = 3 }
 /// against torch._fused_sdp_choice on an H200 over 5,184 cases (tests/data/sdpa_choice_sm90.json).
 AttentionKernel choose_attention_sm90(const Attention& attention);
 
-bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
-bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
-bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
-bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
-bool refuse_recurrent_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
-bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
-bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const Target& target);
+bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool refuse_recurrent_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 
 }  // namespace memscale::capture

@@ -48,6 +48,7 @@ class Recorder {
   void begin_backward(std::map<uint64_t, Location> locations);
 
   const Target& target() const { return target_; }
+  std::set<std::string>& warnings() { return warnings_; }
   Graph& graph() { return graph_; }
   /// Ops met so far that have no shape function. Once it is not empty results are guesses and errors must be disregarded.
   const std::set<std::string>& missing_shape_functions() const { return missing_; }
@@ -75,6 +76,7 @@ class Recorder {
   std::map<std::string, ValueId> constants_by_content_;
   std::vector<at::Tensor> keep_alive_;  // so that impl and storage addresses stay unique
   std::set<std::string> missing_;
+  std::set<std::string> warnings_;
 };
 
 /// Dispatch keys of the capture for this thread, and the fallbacks of the process, for as long as it lives. One at a time in a process:
