@@ -298,6 +298,7 @@ class Importer {
       if (text_of(member(call, "fqn"), "fqn").empty()) signature = find_member(call, "signature");
     }
     if (signature == nullptr) broken("the call graph has no signature for the whole module");
+    const Json* fields = find_member(member(program_, "graph_module"), "treespec_namedtuple_fields");
     size_t next_input = 0, leaf = 0;
     NextLeaf input_leaf = [&]() -> OrderedJson {
       if (next_input >= user_inputs_.size()) broken("in_spec has more leaves than the signature has inputs");
@@ -305,7 +306,7 @@ class Importer {
       return input.name.empty() ? input.constant : OrderedJson{{"leaf", leaf++}};
     };
     model_->input_structure = input_structure_of_spec(text_of(member(*signature, "in_spec"), "in_spec"),
-                                                      find_member(*signature, "forward_arg_names"), input_leaf)
+                                                      find_member(*signature, "forward_arg_names"), fields, input_leaf)
                                   .dump();
     if (next_input != user_inputs_.size()) broken("in_spec has fewer leaves than the signature has inputs");
 
@@ -324,7 +325,7 @@ class Importer {
       return leaves[next_output++];
     };
     model_->output_structure =
-        structure_of_spec(text_of(member(*signature, "out_spec"), "out_spec"), "out_spec", output_leaf).dump();
+        structure_of_spec(text_of(member(*signature, "out_spec"), "out_spec"), "out_spec", fields, output_leaf).dump();
     if (next_output != leaves.size()) broken("out_spec has fewer leaves than the signature has outputs");
   }
 

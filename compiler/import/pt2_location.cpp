@@ -36,7 +36,8 @@ std::vector<Frame> frames_of(const std::string& trace) {
   return frames;
 }
 
-bool inside_torch(const std::string& file) {
+bool outside_user_code(const std::string& file) {
+  if (file.empty() || file[0] == '<') return true;  // generated
   return file.find("/site-packages/torch/") != std::string::npos || file.find("/dist-packages/torch/") != std::string::npos;
 }
 
@@ -68,7 +69,7 @@ NodeLocation location_of(const Json& node) {
     std::vector<Frame> frames = frames_of(trace->get_ref<const std::string&>());
     const Frame* chosen = frames.empty() ? nullptr : &frames.back();
     for (const Frame& f : frames) {
-      if (!inside_torch(f.file)) chosen = &f;
+      if (!outside_user_code(f.file)) chosen = &f;
     }
     if (chosen != nullptr) {
       location.file = chosen->file;

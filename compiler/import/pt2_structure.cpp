@@ -4,7 +4,7 @@
 namespace memscale::import {
 namespace {
 
-OrderedJson convert(const Json& node, const NextLeaf& next) {
+OrderedJson convert(const Json& node, NamedTupleFields fields, const NextLeaf& next) {
   const Json& children = array_of(member(node, "children_spec"), "children_spec");
   const Json* type = find_member(node, "type");
   if (type == nullptr) {
@@ -16,8 +16,13 @@ OrderedJson convert(const Json& node, const NextLeaf& next) {
   OrderedJson context;
   if (raw_context != nullptr) {
     const std::string& text = text_of(*raw_context, "context");
-    parse_json(text, "a tree specification's context");
-    context = OrderedJson::parse(text);
+    // Most contexts are JSON; a registered class may write any text.
+    if (name.rfind("builtins.", 0) == 0 || Json::accept(text)) {
+      parse_json(text, "a tree specification's context");
+      context = OrderedJson::parse(text);
+    } else {
+      context = text;
+    }
   }
   if (name == "builtins.dict" || name == "collections.OrderedDict") {
     const OrderedJson& keys = context;
@@ -29,14 +34,21 @@ OrderedJson convert(const Json& node, const NextLeaf& next) {
       plain = keys[i].is_string() && dict.emplace(keys[i].get<std::string>(), nullptr).second;
     }
     if (plain) {
-      for (size_t i = 0; i < keys.size(); ++i) dict[keys[i].get<std::string>()] = convert(children[i], next);
+      for (size_t i = 0; i < keys.size(); ++i) dict[keys[i].get<std::string>()] = convert(children[i], fields, next);
       return {{"dict", std::move(dict)}};
     }
   }
   OrderedJson list = OrderedJson::array();
-  for (const Json& child : children) list.push_back(convert(child, next));
+  for (const Json& child : children) list.push_back(convert(child, fields, next));
   if (name == "builtins.tuple") return {{"tuple", std::move(list)}};
   if (name == "builtins.list") return {{"list", std::move(list)}};
+  if (name == "collections.namedtuple" && context.is_string()) {
+    const Json* known = fields == nullptr ? nullptr : find_member(*fields, context.get_ref<const std::string&>().c_str());
+    if (known == nullptr) broken("the fields of the named tuple '" + context.get<std::string>() + "' are missing");
+    OrderedJson keys = OrderedJson::array();
+    for (const Json& key : array_of(member(*known, "field_names"), "field_names")) keys.push_back(text_of(key, "field name"));
+    return {{"type", context}, {"context", "namedtuple"}, {"keys", std::move(keys)}, {"children", std::move(list)}};
+  }
   return {{"type", name}, {"context", std::move(context)}, {"children", std::move(list)}};
 }
 
@@ -51,12 +63,12 @@ Json root_of(const std::string& spec, const std::string& what) {
 
 }  // namespace
 
-OrderedJson structure_of_spec(const std::string& spec, const std::string& what, const NextLeaf& next) {
-  return convert(root_of(spec, what), next);
+OrderedJson structure_of_spec(const std::string& spec, const std::string& what, NamedTupleFields fields, const NextLeaf& next) {
+  return convert(root_of(spec, what), fields, next);
 }
 
-OrderedJson input_structure_of_spec(const std::string& spec, const Json* names, const NextLeaf& next) {
-  OrderedJson whole = convert(root_of(spec, "in_spec"), next);
+OrderedJson input_structure_of_spec(const std::string& spec, const Json* names, NamedTupleFields fields, const NextLeaf& next) {
+  OrderedJson whole = convert(root_of(spec, "in_spec"), fields, next);
   auto tuple = whole.find("tuple");
   if (tuple == whole.end() || tuple->size() != 2 || !(*tuple)[0].contains("tuple") || !(*tuple)[1].contains("dict")) {
     broken("in_spec is not a tuple of positional and a dict of keyword arguments");

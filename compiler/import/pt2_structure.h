@@ -15,10 +15,13 @@ using OrderedJson = nlohmann::ordered_json;
 /// What stands at the next leaf of the flattened structure.
 using NextLeaf = std::function<OrderedJson()>;
 
+/// Field names of named tuples by serialized type name; null if the archive has none.
+using NamedTupleFields = const Json*;
+
 /// `spec` is a serialized TreeSpec, `[1, {...}]`. Calls `next` once per leaf, in order.
-OrderedJson structure_of_spec(const std::string& spec, const std::string& what, const NextLeaf& next);
+OrderedJson structure_of_spec(const std::string& spec, const std::string& what, NamedTupleFields fields, const NextLeaf& next);
 
 /// The same for in_spec, split into positional and keyword arguments.
-OrderedJson input_structure_of_spec(const std::string& spec, const Json* names, const NextLeaf& next);
+OrderedJson input_structure_of_spec(const std::string& spec, const Json* names, NamedTupleFields fields, const NextLeaf& next);
 
 }  // namespace memscale::import

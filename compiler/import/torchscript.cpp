@@ -136,7 +136,10 @@ json structure_of(const c10::TypePtr& type, const std::string& name, const std::
       if (!tuple.name() || !tuple.schema()) return {{"tuple", std::move(children)}};
       json fields = json::array();
       for (const c10::Argument& a : tuple.schema()->arguments()) fields.push_back(a.name());
-      return {{"type", tuple.name()->qualifiedName()}, {"context", std::move(fields)}, {"children", std::move(children)}};
+      return {{"type", tuple.name()->qualifiedName()},
+              {"context", "namedtuple"},
+              {"keys", std::move(fields)},
+              {"children", std::move(children)}};
     }
     case TypeKind::ListType:
       if (type->expectRef<c10::ListType>().getElementType()->kind() == TypeKind::TensorType) {
