@@ -122,6 +122,8 @@ TORCH_LIBRARY(memscale, m) {
            LoadedArchive archive = load_archive(path, load_weights);
            return std::make_tuple(archive.plan, archive.parameters, archive.buffers);
          });
+  define(m, "make_plan(Tensor bytes) -> __torch__.torch.classes.memscale.Plan",
+         [](const at::Tensor& bytes) { return c10::make_intrusive<PlanObject>(bytes); });
   define(m, "capture_guards(str target) -> Dict(str, str)", [](const std::string& target) { return to_dict(capture_guards(target)); });
   define(m, "accounting_begin() -> ()", [] { accounting_begin(); });
   define(m, "accounting_current() -> int", [] { return accounting_current(); });
