@@ -17,7 +17,7 @@ from ._original import Original
 from .errors import ArchiveError, FallBackWarning, ModeError
 
 _REMEDY = (
-    "an archive holds one mode, and this one holds the training graph. Load the weights into the original model "
+    "an archive holds the graph of one mode. Load the weights into the original model "
     "(original.load_state_dict(planned.state_dict())), or export and compile the model in the mode that you need."
 )
 
@@ -28,7 +28,7 @@ class _OneMode(nn.Module):
     def train(self, mode: bool = True) -> _OneMode:  # noqa: FBT001, FBT002 - nn.Module's signature
         """Stays in training mode. Raises ModeError for `mode=False`."""
         if not mode:
-            raise ModeError(f"cannot switch a planned module to evaluation: {_REMEDY}")
+            raise ModeError(f"cannot switch a planned module to evaluation mode: {_REMEDY}")
         return self
 
 
