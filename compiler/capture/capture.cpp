@@ -13,6 +13,7 @@
 #include "compiler/capture/graph_runner.h"
 #include "compiler/capture/identity_views.h"
 #include "compiler/capture/structure.h"
+#include "compiler/capture/workspace_probe.h"
 #include "compiler/import/model_torch.h"
 #include "runtime/core/guards.h"
 
@@ -253,6 +254,7 @@ class Capture {
     graph.warnings.assign(recorder_.warnings().begin(), recorder_.warnings().end());
     fold_identity_views(graph);
     remove_dead_calls(graph);
+    if (options_.target.device == "cpu") measure_workspaces(graph);
     graph.guards = runtime::capture_guards(options_.target.device);
     if (options_.target.device == "cuda")  // compiled for, which need not be the machine that compiles
       graph.guards["device"] = "sm_" + std::to_string(options_.target.compute_capability);

@@ -81,6 +81,7 @@ struct Call {
   bool backward = false;
   bool rng = false;                // draws from the generator: an effect, in eager's order
   std::vector<ValueId> mutates;    // operands whose memory the call writes (hidden mutation included); such a call runs once
+  int64_t workspace_bytes = -1;    // what the kernel allocates beside its results while it runs, where measured; -1: unknown
   Location location;               // of the forward call that it is or belongs to
 };
 
