@@ -11,6 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "compiler/import/pickle_check.h"
 #include "compiler/import/state.h"
 
 namespace memscale::import {
@@ -49,6 +50,21 @@ int bracket_depth(const std::string& code) {
   return deepest;
 }
 
+/// What the pickle `name` may claim: the bytes of the records beside it and the element sizes of storage classes.
+PickleClaims claims_for(const Archive& archive, const std::string& name) {
+  PickleClaims claims;
+  const std::string folder = archive.root + name.substr(0, name.size() - 4) + "/";
+  for (const ZipEntry& e : archive.zip.entries()) {
+    if (e.name.rfind(folder, 0) == 0) claims.record_bytes[e.name.substr(folder.size())] = static_cast<int64_t>(e.bytes);
+  }
+  for (int i = 0; i < static_cast<int>(c10::ScalarType::NumOptions); ++i) {
+    auto type = static_cast<c10::ScalarType>(i);
+    if (type == c10::ScalarType::Undefined) continue;
+    claims.item_bytes[std::string(c10::toString(type)) + "Storage"] = static_cast<int64_t>(c10::elementSize(type));
+  }
+  return claims;
+}
+
 /// Checksums of all records, and limits on what LibTorch parses by recursion.
 Expected<Success> check_records(const Archive& archive) {
   for (const ZipEntry& e : archive.zip.entries()) {
@@ -63,6 +79,10 @@ Expected<Success> check_records(const Archive& archive) {
     }
     Expected<std::string> bytes = archive.zip.read(e, code ? kCodeBytes : kPickleBytes);
     if (!bytes) return bytes.error();
+    if (name == "data.pkl" || name == "constants.pkl") {
+      Expected<Success> claims = check_pickle(*bytes, e.name, claims_for(archive, name));
+      if (!claims) return claims;
+    }
     if (code && !pickle && bracket_depth(*bytes) > kBracketDepth) {
       return Error{Exit::kUnsafe, "record '" + e.name + "' nests brackets more than " + std::to_string(kBracketDepth) + " deep",
                    "write the archive with torch.jit.save"};

@@ -28,11 +28,13 @@ struct Named {
   at::Tensor tensor;
 };
 
-void run_steps(torch::jit::Module module, const std::vector<Named>& parameters, const std::vector<Named>& buffers, const Tensors& want, int steps) {
+void run_steps(torch::jit::Module module, const std::vector<Named>& parameters, const std::vector<Named>& buffers,
+               const Tensors& want, int steps) {
   for (int step = 0; step < steps; ++step) {
     const std::string prefix = std::to_string(step) + ".";
     std::vector<c10::IValue> inputs;
-    for (size_t i = 0; want.count("in." + std::to_string(i)) > 0; ++i) inputs.emplace_back(want.at("in." + std::to_string(i)).clone());
+    for (size_t i = 0; want.count("in." + std::to_string(i)) > 0; ++i)
+      inputs.emplace_back(want.at("in." + std::to_string(i)).clone());
     at::manual_seed(7 + step);
     c10::IValue result = module.forward(inputs);
     std::vector<at::Tensor> outputs;
@@ -45,7 +47,8 @@ void run_steps(torch::jit::Module module, const std::vector<Named>& parameters, 
     size_t count = 0;
     for (; want.count(prefix + "out." + std::to_string(count)) > 0; ++count) {
       ASSERT_LT(count, outputs.size());
-      EXPECT_TRUE(same_bits(outputs[count], want.at(prefix + "out." + std::to_string(count)))) << "output " << count << " of step " << step;
+      EXPECT_TRUE(same_bits(outputs[count], want.at(prefix + "out." + std::to_string(count))))
+          << "output " << count << " of step " << step;
     }
     EXPECT_EQ(count, outputs.size());
     ASSERT_GT(count, 0u);
@@ -56,7 +59,8 @@ void run_steps(torch::jit::Module module, const std::vector<Named>& parameters, 
     }
     ASSERT_TRUE(total.defined());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      EXPECT_TRUE(same_bits(inputs[i].toTensor(), want.at(prefix + "after." + std::to_string(i)))) << "input " << i << " after step " << step;
+      EXPECT_TRUE(same_bits(inputs[i].toTensor(), want.at(prefix + "after." + std::to_string(i))))
+          << "input " << i << " after step " << step;
     }
     std::vector<at::Tensor> leaves;
     for (const Named& p : parameters) leaves.push_back(p.tensor);
@@ -74,8 +78,8 @@ void run_steps(torch::jit::Module module, const std::vector<Named>& parameters, 
       ASSERT_EQ(wanted.defined(), gradients[i].defined()) << parameters[i].names[0];
       if (!wanted.defined()) continue;
       ++compared;
-      EXPECT_TRUE(same_bits(gradients[i], wanted)) << "gradient of " << parameters[i].names[0] << " in step " << step << ", off by "
-                                                   << (gradients[i] - wanted).abs().max().item<double>();
+      EXPECT_TRUE(same_bits(gradients[i], wanted)) << "gradient of " << parameters[i].names[0] << " in step " << step
+                                                   << ", off by " << (gradients[i] - wanted).abs().max().item<double>();
     }
     size_t wanted_gradients = 0;
     for (const auto& [name, tensor] : want) wanted_gradients += name.rfind(prefix + "grad.", 0) == 0;
@@ -138,6 +142,8 @@ TEST_P(Exact, SavedAndLoaded) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Exact, ::testing::ValuesIn(exact_models()), [](const auto& info) { return info.param; });
 
-TEST(ExactModels, AreWritten) { EXPECT_GE(exact_models().size(), 15u) << "make_archives.py did not run; set MEMSCALE_IMPORT_ARCHIVES"; }
+TEST(ExactModels, AreWritten) {
+  EXPECT_GE(exact_models().size(), 15u) << "make_archives.py did not run; set MEMSCALE_IMPORT_ARCHIVES";
+}
 
 }  // namespace
