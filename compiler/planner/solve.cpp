@@ -1,0 +1,244 @@
+// See solve.h.
+#include "compiler/planner/solve.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "compiler/planner/baselines.h"
+#include "compiler/planner/evict.h"
+#include "compiler/planner/sequence.h"
+#include "compiler/simulate/simulate.h"
+
+namespace memscale::planner {
+namespace {
+
+// In the order of trial: the first ones win most often, and their times cut the later passes short.
+const std::array<Variant, 8> kVariants = {{
+    {"evict-0.5", 0.5, 1, 0, false},
+    {"evict-over-0.5", 0.5, 1, 0, true},
+    {"evict-0.25-shared", 0.25, 0.3, 0, false},
+    {"evict-0.5-hold", 0.5, 0.3, 0.2, false},
+    {"evict-over-1", 1, 0.3, 0, true},
+    {"evict-1", 1, 1, 0, false},
+    {"evict-0.25-hold", 0.25, 1, 0.3, true},
+    {"evict-0", 0, 0.1, 0.1, false},
+}};
+constexpr double kAbort = 1.5;      // a pass stops beyond this multiple of the best plan's time
+constexpr int64_t kRunFactor = 12;  // and beyond this many runs per op
+constexpr int kBisections = 9;
+constexpr double kSpread = 0.5;  // of the perturbed scores, standard deviation of the logarithm
+
+struct Named {
+  const char* name;
+  Plan (*make)(const Tables&);
+};
+constexpr std::array<Named, 4> kBaselines = {{
+    {"save-all", save_all},
+    {"full-recompute", full_recompute},
+    {"sqrt-n", every_sqrt_n},
+    {"chen-greedy", chen_greedy},
+}};
+
+Plan finish(const Tables& tables, const std::vector<int32_t>& ops, const std::string& policy) {
+  std::vector<Run> runs(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) runs[i].op = ops[i];
+  simulate::assign_inplace(tables.problem(), runs);
+  auto plan = simulate::make_plan(tables.problem(), std::move(runs), policy.c_str());
+  if (!plan) return {};  // a legal sequence simulates
+  plan->lower_bound_bytes = tables.lower_bound_bytes();
+  return std::move(*plan);
+}
+
+class Solver {
+ public:
+  explicit Solver(const Problem& problem) : tables_(problem), evictor_(tables_), base_(save_all(tables_)) {
+    if (auto report = simulate::simulate(problem, base_.runs)) curve_ = std::move(report->curve);
+  }
+
+  const Tables& tables() const { return tables_; }
+  const Plan& base() const { return base_; }
+  int64_t work() const { return evictor_.visits(); }
+
+  /// The best sequence that one pass and give-back reach, if it beats `best`.
+  bool try_variant(int64_t budget, const Variant& variant, std::span<const double> multipliers, std::optional<Plan>* best) {
+    std::vector<double> prices;
+    if (variant.over_budget) {
+      prices.resize(curve_.size());
+      for (size_t i = 0; i < prices.size(); ++i)
+        prices[i] = static_cast<double>(std::max<int64_t>(0, curve_[i] - budget)) * tables_.problem().ops[i].time_us;
+    }
+    Limits limits;
+    limits.runs = kRunFactor * static_cast<int64_t>(tables_.problem().ops.size()) + 1000;
+    if (*best) limits.time_us = kAbort * (*best)->time_us - (kAbort - 1) * base_.base_time_us + 1e-9;
+    if (evictor_.run(budget, variant, prices, multipliers, limits) != PassEnd::kDone) return false;
+    return improve(budget, evictor_.runs(), variant.name, best);
+  }
+
+  bool improve(int64_t budget, const std::vector<int32_t>& ops, const std::string& policy, std::optional<Plan>* best) {
+    bool better = false;
+    for (GiveBackOrder order : {GiveBackOrder::kTimePerByteRun, GiveBackOrder::kTime}) {
+      Sequence sequence(tables_, ops);
+      if (sequence.peak_bytes() > budget) return better;
+      sequence.give_back(budget, order);
+      if (*best && sequence.time_us() >= (*best)->time_us - 1e-9 * base_.base_time_us) continue;
+      Plan plan = finish(tables_, sequence.ops(), policy);
+      if (plan.peak_bytes > budget) continue;
+      *best = std::move(plan);
+      better = true;
+    }
+    return better;
+  }
+
+  void search(int64_t budget, int32_t rounds, int64_t work_limit, std::optional<Plan>* best) {
+    if (!*best) return;
+    std::mt19937_64 random(0x6d656d7363616c65);
+    const size_t m = tables_.problem().storages.size();
+    std::vector<double> centre(m, 1), trial(m);
+    const Variant* variant = &kVariants[0];
+    for (const Variant& v : kVariants)
+      if (v.name == (*best)->policy) variant = &v;
+    for (int32_t round = 0; round < rounds && work() < work_limit; ++round) {
+      const double spread = kSpread * (1 - static_cast<double>(round) / rounds);
+      for (size_t s = 0; s < m; ++s) {
+        // Sum of uniform draws, not std::normal_distribution: the same numbers with every standard library.
+        double g = -2;
+        for (int k = 0; k < 4; ++k) g += static_cast<double>(random() >> 11) * 0x1p-53;
+        trial[s] = centre[s] * std::exp(spread * g * 1.7320508);
+      }
+      Variant named = *variant;
+      named.name += "+search";
+      if (try_variant(budget, named, trial, best)) centre = trial;
+    }
+  }
+
+ private:
+  Tables tables_;
+  Evictor evictor_;
+  Plan base_;
+  std::vector<int64_t> curve_;
+};
+
+/// A plan of the lowest peak over the variants that are quick to fail.
+Plan lowest(Solver& solver) {
+  const Tables& tables = solver.tables();
+  Plan best = solver.base();
+  auto consider = [&](Plan plan) {
+    if (plan.peak_bytes < best.peak_bytes || (plan.peak_bytes == best.peak_bytes && plan.time_us < best.time_us))
+      best = std::move(plan);
+  };
+  for (const Named& baseline : kBaselines) consider(baseline.make(tables));
+  int64_t low = tables.order_floor().bytes, high = best.peak_bytes;
+  for (int step = 0; step < kBisections && low < high; ++step) {
+    const int64_t middle = step == 0 ? low : low + (high - low) / 2;
+    std::optional<Plan> found;
+    for (size_t v : {0, 2, 5, 3}) {
+      if (solver.try_variant(middle, kVariants[v], {}, &found)) break;
+    }
+    if (found) {
+      high = std::min(middle, found->peak_bytes);
+      consider(std::move(*found));
+    } else {
+      low = middle + 1;
+    }
+  }
+  return best;
+}
+
+std::vector<int32_t> working_set(const Tables& tables, const Floor& floor) {
+  const Problem& p = tables.problem();
+  if (floor.op < 0) return {};
+  const auto operands = tables.operands(floor.op);
+  std::vector<int32_t> set(operands.begin(), operands.end());
+  set.insert(set.end(), p.ops[floor.op].outputs.begin(), p.ops[floor.op].outputs.end());
+  for (size_t s = 0; s < p.storages.size(); ++s)
+    if (p.storages[s].keep && !p.storages[s].resident && tables.producer(static_cast<int32_t>(s)) < floor.op)
+      set.push_back(static_cast<int32_t>(s));
+  std::sort(set.begin(), set.end());
+  set.erase(std::unique(set.begin(), set.end()), set.end());
+  std::stable_sort(set.begin(), set.end(), [&](int32_t a, int32_t b) { return p.storages[a].bytes > p.storages[b].bytes; });
+  return set;
+}
+
+std::string gib(int64_t bytes) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f GiB (%lld bytes)", static_cast<double>(bytes) / (1 << 30),
+                static_cast<long long>(bytes));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> policies() {
+  std::vector<std::string> names;
+  for (const Named& baseline : kBaselines) names.push_back(baseline.name);
+  for (const Variant& variant : kVariants) names.push_back(variant.name);
+  return names;
+}
+
+SolveResult solve(const Problem& problem, const Options& options) {
+  SolveResult result;
+  result.budget_bytes = options.budget_bytes;
+  const bool all = options.policy == "auto";
+  const auto names = policies();
+  if (!all && std::find(names.begin(), names.end(), options.policy) == names.end()) return result;
+  Solver solver(problem);
+  const Tables& tables = solver.tables();
+  const int64_t budget = options.budget_bytes;
+  const int64_t limit = options.work_limit > 0 ? options.work_limit : 400 * static_cast<int64_t>(problem.ops.size()) + 2'000'000;
+  std::optional<Plan> best;
+  for (const Named& baseline : kBaselines) {
+    Plan plan = baseline.make(tables);
+    const bool fits = plan.peak_bytes <= budget;
+    result.baselines.push_back({baseline.name, plan.peak_bytes, plan.time_us, fits});
+    if (fits && (all || options.policy == baseline.name) && (!best || plan.time_us < best->time_us)) best = std::move(plan);
+  }
+  const bool nothing_to_do = solver.base().peak_bytes <= budget;
+  if (!nothing_to_do && budget >= tables.order_floor().bytes) {
+    if (best && all) {  // a structured plan may have memory to spare
+      std::vector<int32_t> ops;
+      for (const Run& run : best->runs) ops.push_back(run.op);
+      solver.improve(budget, ops, best->policy + "+give-back", &best);
+    }
+    for (const Variant& variant : kVariants)
+      if ((all && solver.work() < limit) || options.policy == variant.name) solver.try_variant(budget, variant, {}, &best);
+    solver.search(budget, options.search_rounds, limit, &best);
+  }
+  if (best) {
+    result.plan = std::move(*best);
+    result.feasible = true;
+  } else {
+    result.plan = lowest(solver);
+    result.feasible = result.plan.peak_bytes <= budget && all;
+    result.lowest_peak_bytes = result.plan.peak_bytes;
+    result.floor = tables.order_floor();
+    result.floor_storages = working_set(tables, result.floor);
+  }
+  result.work = solver.work();
+  return result;
+}
+
+Plan find_lowest(const Problem& problem) {
+  Solver solver(problem);
+  return lowest(solver);
+}
+
+std::string explain_infeasible(const Problem& problem, const SolveResult& result) {
+  std::string text =
+      "the budget of " + gib(result.budget_bytes) + " cannot be met: the lowest peak found is " + gib(result.lowest_peak_bytes);
+  if (result.floor.op < 0) return text;
+  text += "; op " + std::to_string(result.floor.op) + " (" + problem.ops[result.floor.op].name + ") needs " +
+          gib(result.floor.bytes) + " at once, of which " + gib(simulate::base_bytes(problem)) + " stand all through the step";
+  constexpr size_t kShown = 8;
+  for (size_t i = 0; i < result.floor_storages.size() && i < kShown; ++i) {
+    const Storage& s = problem.storages[result.floor_storages[i]];
+    text += std::string(i == 0 ? ": " : ", ") + s.name + " " + gib(s.bytes);
+  }
+  if (result.floor_storages.size() > kShown) text += " and " + std::to_string(result.floor_storages.size() - kShown) + " more";
+  return text;
+}
+
+}  // namespace memscale::planner
