@@ -62,6 +62,37 @@ int main() {
     at::Tensor value = input;
     for (int i = 0; i < kCalls; ++i) value = at::add(value, input);
   });
+  // What a step costs whatever it computes: 400 parameters to check and place, 24 segments, 400 gradients that are the tangent itself.
+  constexpr int kParameters = 400, kSegments = 24;
+  test::PlanMaker s;
+  std::vector<at::Tensor> parameters;
+  std::vector<int> registers;
+  for (int i = 0; i < kParameters; ++i) {
+    registers.push_back(s.parameter("p" + std::to_string(i), {1}));
+    parameters.push_back(at::ones({1}).requires_grad_(true));
+  }
+  const int sum = s.call("aten::add.Tensor", {test::R(registers[0]), test::R(registers[1]), test::I(1)});
+  const int tangent = s.output(sum, {1}, true, true);
+  for (int i = 0; i < kParameters; ++i) {
+    if (i * kSegments / kParameters != (i - 1) * kSegments / kParameters || i == 0) s.segment("s");
+    s.gradient(registers[i], s.call("aten::mul.Tensor", {test::R(tangent), test::R(tangent)}));
+  }
+  auto step_bytes = runtime::write_plan(s.finish());
+  const auto step = c10::make_intrusive<runtime::PlanObject>(
+      at::from_blob(step_bytes.data(), {static_cast<int64_t>(step_bytes.size())}, at::kByte));
+  double forward_us = 0, backward_us = 0;
+  {
+    at::AutoGradMode grad(true);
+    at::Tensor out;
+    forward_us = best_ns_per_call([&] { out = runtime::run_plan(step, parameters, {}, {})[0]; }) * kCalls / 1000;
+    backward_us = best_ns_per_call([&] {
+                    for (auto& p : parameters) p.mutable_grad().reset();
+                    out.backward();
+                    out = runtime::run_plan(step, parameters, {}, {})[0];
+                  }) * kCalls / 1000 - forward_us;
+  }
+  std::printf("{\"parameters\": %d, \"segments\": %d, \"forward_us\": %.0f, \"backward_us\": %.0f}\n", kParameters, kSegments,
+              forward_us, backward_us);
   std::printf("{\"calls\": %d, \"planned_ns\": %.0f, \"boxed_ns\": %.0f, \"direct_ns\": %.0f, \"overhead_ns\": %.0f}\n", kCalls,
               planned, boxed, direct, planned - boxed);
   return 0;

@@ -32,6 +32,7 @@ class WrapperResolver : public torch::jit::Resolver {
   }
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction&,
                                                          const torch::jit::SourceRange&) override {
+    if (name == "annotate") return torch::jit::SpecialFormValue::create(c10::prim::annotate);
     if (name == "memscale_ops") return std::make_shared<torch::jit::BuiltinModule>("memscale");
     const auto it = makers_.find(name);
     return it == makers_.end() ? nullptr : std::make_shared<torch::jit::NamedTupleConstructor>(it->second);
@@ -108,23 +109,26 @@ class Builder {
       throw WrapperError("the root module has the TorchScript property '" + old_->properties()[0].name + "', which cannot be kept");
   }
 
+  bool mentions_root(const c10::TypePtr& type) const {
+    if (type == old_) return true;
+    if (type->kind() == c10::TypeKind::ClassType) return false;
+    for (const auto& inner : type->containedTypes())
+      if (mentions_root(inner)) return true;
+    return false;
+  }
+
+  /// The same type with the new root's class for the old one. Types that do not mention it stay the objects they are.
   c10::TypePtr remap(const c10::TypePtr& type, const c10::TypePtr& fresh) const {
     if (type == old_) return fresh;
-    return type->withContained([&] {
-      std::vector<c10::TypePtr> inner;
-      for (const auto& t : type->containedTypes()) inner.push_back(type->kind() == c10::TypeKind::ClassType ? c10::TypePtr(t) : remap(t, fresh));
-      return inner;
-    }());
+    if (!mentions_root(type)) return type;
+    std::vector<c10::TypePtr> inner;
+    for (const auto& t : type->containedTypes()) inner.push_back(remap(t, fresh));
+    return type->withContained(std::move(inner));
   }
 
   void copy_method(Module& module, torch::jit::Function& method) const {
     const c10::TypePtr fresh = module.type();
-    const auto map = [&](c10::TypePtr type) -> c10::TypePtr {
-      // Only types that hold the root's can change; rebuilding others would lose their identity.
-      if (type == old_) return fresh;
-      if (type->containedTypes().empty() || type->kind() == c10::TypeKind::ClassType) return type;
-      return remap(type, fresh);
-    };
+    const auto map = [&](c10::TypePtr type) { return remap(type, fresh); };
     auto graph = torch::jit::toGraphFunction(method).graph()->copy();
     graph->remapTypes(map);
     const std::string name = method.name() == "forward" ? kOriginal : method.name();

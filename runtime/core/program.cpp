@@ -130,6 +130,16 @@ bool make_constant(const fb::ArgT& arg, const c10::TypePtr& type, c10::IValue* o
   }
 }
 
+/// A plan may come from anywhere: it computes on tensors, it does not touch files, processes or other plans.
+bool is_refused(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  for (const char* space : {"memscale::", "profiler::", "c10d::", "_c10d_functional::", "rpc::", "prim::"})
+    if (name.rfind(space, 0) == 0) return true;
+  for (const auto& a : schema.arguments())
+    if (a.name() == "filename" || a.name() == "path") return true;
+  return false;
+}
+
 class Binder {
  public:
   explicit Binder(const fb::PlanT& plan) : plan_(plan) {
@@ -140,6 +150,9 @@ class Binder {
                                              name->overload + "', which this process does not have (plan made with torch " +
                                              plan.torch_version + "). Load the library that registers it, or compile the model "
                                              "again with this torch.");
+      if (is_refused(handle->schema()))
+        throw PlanError(Fault::kBroken, "memscale: the plan calls '" + name->name + "', which reaches beyond tensors: plans may not. "
+                                        "The file is damaged or hostile.");
       handles_.push_back(*handle);
     }
   }

@@ -215,6 +215,94 @@ TEST_F(Archive, CppApiTrainsWithoutTorchScript) {
   EXPECT_THROW(planned.load("fc1.bias", at::zeros({9})), c10::Error);
 }
 
+int64_t fallbacks(const Module& planned) {
+  torch::jit::Stack stack = {planned.attr("_memscale_plan")};
+  c10::Dispatcher::singleton().findSchemaOrThrow("memscale::memory_stats", "").callBoxed(stack);
+  return stack[0].toGenericDict().at("fallbacks").toInt();
+}
+
+TEST_F(Archive, NestedInputsAndOutputs) {
+  Module root("__torch__.Nested", std::make_shared<torch::jit::CompilationUnit>(), true);
+  root.define(R"(
+def forward(self, x: Tensor, extra: Optional[Tensor], pair: Tuple[Tensor, List[Tensor]], named: Dict[str, Tensor], *, flag: bool = True) -> Tuple[Tensor, Dict[str, Tensor], Optional[Tensor]]:
+    return x + pair[0], {"product": named["a"] * pair[1][0]}, extra
+)");
+  import::Model model;
+  model.module = root;
+  model.info.format = "torchscript";
+  test::PlanMaker m;
+  const int x = m.input("x", {2}), p0 = m.input("p0", {2}), p1 = m.input("p1", {2}), a = m.input("a", {2});
+  m.output(m.call("aten::add.Tensor", {test::R(x), test::R(p0), test::I(1)}), {2}, false, false);
+  m.output(m.call("aten::mul.Tensor", {test::R(a), test::R(p1)}), {2}, false, false);
+  m.plan.input_structure =
+      R"({"names":["x","extra","pair","named","flag"],"args":[{"leaf":0},{"none":true},{"tuple":[{"leaf":1},{"list":[{"leaf":2}]}]},
+          {"dict":{"a":{"leaf":3}}}],"kwargs":{"flag":{"const":true}}})";
+  m.plan.output_structure = R"({"tuple":[{"leaf":0},{"dict":{"product":{"leaf":1}}},{"none":true}]})";
+  fb::PlanT& plan = m.finish();
+  const auto done = exporter::write_archive(model, plan, path_);
+  ASSERT_TRUE(done) << done.error().message;
+  Module planned = torch::jit::load(path_);
+  const at::Tensor t[] = {at::randn({2}), at::randn({2}), at::randn({2}), at::randn({2})};
+  c10::Dict<std::string, at::Tensor> named;
+  named.insert("a", t[3]);
+  const auto call = [&](c10::IValue extra) {
+    return planned.forward({t[0], std::move(extra), std::make_tuple(t[1], c10::List<at::Tensor>({t[2]})), named}).toTuple();
+  };
+  const auto out = call({});
+  EXPECT_EQ(fallbacks(planned), 0);
+  EXPECT_TRUE(same_bits(out->elements()[0].toTensor(), t[0] + t[1]));
+  EXPECT_TRUE(same_bits(out->elements()[1].toGenericDict().at("product").toTensor(), t[3] * t[2]));
+  EXPECT_TRUE(out->elements()[2].isNone());
+  const auto other = call(t[0]);  // extra was None at compile time
+  EXPECT_EQ(fallbacks(planned), 1);
+  EXPECT_TRUE(other->elements()[2].toTensor().is_same(t[0]));
+  named.insert("b", t[3]);
+  call({});
+  EXPECT_EQ(fallbacks(planned), 2);
+}
+
+TEST_F(Archive, FlatModelsAndNamedTuples) {
+  for (const bool flat : {true, false}) {
+    auto unit = std::make_shared<torch::jit::CompilationUnit>();
+    Module root("__torch__.Flat", unit, true);
+    auto graph = std::make_shared<torch::jit::Graph>();
+    graph->addInput("self")->setType(root.type());
+    torch::jit::Value* x = graph->addInput("x")->setType(c10::TensorType::get());
+    torch::jit::Value* y = graph->addInput("y")->setType(c10::TensorType::get());
+    torch::jit::Value* sum = graph->insert(c10::aten::add, {x, y});
+    torch::jit::Value* product = graph->insert(c10::aten::mul, {x, y});
+    torch::jit::Node* tuple = graph->insertNode(graph->createTuple({sum, product}));
+    if (!flat) {
+      const auto type = c10::TupleType::createNamed(c10::QualifiedName("__torch__.Pair"), std::vector<std::string>{"sum", "product"},
+                                                    {c10::TensorType::get(), c10::TensorType::get()});
+      unit->register_type(type);
+      tuple->output()->setType(type);
+    }
+    graph->registerOutput(tuple->output());
+    root.type()->addMethod(unit->create_function(c10::QualifiedName(*root.type()->name(), "forward"), graph));
+    import::Model model;
+    model.module = root;
+    model.info.format = flat ? "torch.export" : "torchscript";
+    test::PlanMaker m;
+    const int a = m.input("x", {2}), b = m.input("y", {2});
+    m.output(m.call("aten::add.Tensor", {test::R(a), test::R(b), test::I(1)}), {2}, false, false);
+    m.output(m.call("aten::mul.Tensor", {test::R(a), test::R(b)}), {2}, false, false);
+    m.plan.input_structure = flat ? R"({"names":["batch"],"args":[{"dict":{"x":{"leaf":0},"y":{"leaf":1}}}],"kwargs":{}})"
+                                  : R"({"names":["x","y"],"args":[{"leaf":0},{"leaf":1}],"kwargs":{}})";
+    m.plan.output_structure = flat ? R"({"dict":{"sum":{"leaf":0},"product":{"leaf":1}}})"
+                                   : R"({"type":"__torch__.Pair","context":"namedtuple","keys":["sum","product"],"children":[{"leaf":0},{"leaf":1}]})";
+    fb::PlanT& plan = m.finish();
+    const auto done = exporter::write_archive(model, plan, path_);
+    ASSERT_TRUE(done) << done.error().message;
+    Module planned = torch::jit::load(path_);
+    const at::Tensor tx = at::randn({2}), ty = at::randn({2});
+    const auto out = planned.forward({tx, ty}).toTuple();
+    EXPECT_EQ(fallbacks(planned), 0);
+    EXPECT_TRUE(same_bits(out->elements()[1].toTensor(), tx * ty));
+    EXPECT_EQ(out->type()->schema() != nullptr, !flat);
+  }
+}
+
 TEST_F(Archive, StructureOnlyModelsHaveNoRecords) {
   write(make_model(/*meta=*/true));
   EXPECT_THROW(memscale::load(path_), c10::Error);

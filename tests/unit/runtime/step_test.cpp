@@ -266,5 +266,11 @@ TEST(Step, OperatorsOfOtherVersionsAreRefusedAtLoad) {
   EXPECT_NE(error_text([&] { load(wrong.m.plan); }).find("argument 'beta' is a"), std::string::npos);
 }
 
+TEST(Step, OperatorsThatReachFilesAreRefused) {
+  Mlp mlp(false);
+  mlp.m.plan.ops[0]->name = "aten::from_file";
+  EXPECT_NE(error_text([&] { load(mlp.m.plan); }).find("reaches beyond tensors"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace memscale
