@@ -26,10 +26,10 @@ c10::DeviceAllocator* device_allocator(const fb::PlanT& plan) {
 }  // namespace
 
 PlanObject::PlanObject(at::Tensor bytes) : constant_cache_(&device_less) {
-  TORCH_CHECK(bytes.defined() && bytes.scalar_type() == at::kByte && bytes.dim() == 1 && bytes.device().is_cpu(),
-              "memscale: a plan is made from a one-dimensional uint8 tensor on the CPU, got ", bytes.toString());
-  // A copy of our own: it outlives the archive, and FlatBuffers wants it aligned.
-  bytes_ = bytes.detach().contiguous().clone();
+  TORCH_CHECK(bytes.defined() && bytes.scalar_type() == at::kByte && bytes.dim() == 1 && !bytes.is_meta(),
+              "memscale: a plan is made from a one-dimensional uint8 tensor, got ", describe(bytes));
+  // A copy of our own: it outlives the archive, FlatBuffers wants it aligned, and torch.jit.load(map_location="cuda") moves it.
+  bytes_ = bytes.detach().to(at::kCPU).contiguous().clone();
   at_border([&] {
     plan_ = read_plan(bytes_.const_data_ptr<uint8_t>(), static_cast<size_t>(bytes_.numel()));
     program_ = bind_program(plan_);
