@@ -7,7 +7,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <set>
+#include <unordered_map>
 
 #include "runtime/torch/step.h"
 
@@ -71,11 +72,13 @@ at::Tensor detached_alias(const at::Tensor& tensor) {
   return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), false));
 }
 
+const void* storage_of(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(); }
+
 int64_t storage_bytes(std::initializer_list<at::TensorList> lists, at::TensorList parameters) {
   std::vector<std::pair<const void*, int64_t>> storages;
   const auto add = [&storages](const at::Tensor& t) {
     if (t.defined() && t.has_storage())
-      storages.emplace_back(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(), t.storage().nbytes());
+      storages.emplace_back(storage_of(t), t.storage().nbytes());
   };
   for (at::TensorList list : lists)
     for (const at::Tensor& t : list) add(t);
@@ -191,13 +194,22 @@ class Forward {
   /// Keeps the registers that backward reads and drops the others.
   std::shared_ptr<Step> save(const std::vector<at::Tensor>& results) {
     std::vector<at::Tensor> kept(plan_.register_count);
-    std::unordered_set<const void*> outputs;
-    for (size_t k = 0; k < results.size(); ++k)
-      if (program_.output_escapes[k]) outputs.insert(results[k].unsafeGetTensorImpl());
+    std::unordered_map<const void*, int32_t> outputs;  // by storage
+    for (size_t k = results.size(); k-- > 0;)
+      if (results[k].defined() && results[k].has_storage()) outputs[storage_of(results[k])] = static_cast<int32_t>(k);
+    std::set<int32_t> shared;
     for (int32_t reg : program_.live_into_backward) {
       at::Tensor& value = state_.registers[reg];
+      bool in_graph = value.defined() && value.requires_grad() && !value.is_leaf();
+      if (value.defined() && value.has_storage()) {
+        const auto output = outputs.find(storage_of(value));
+        if (output != outputs.end()) {
+          in_graph = true;
+          // Some kernels return their input without saying so in their schema.
+          if (!program_.output_escapes[output->second] && program_.output_argument[output->second] < 0) shared.insert(output->second);
+        }
+      }
       // A saved tensor with a history would keep this very graph alive in a cycle.
-      const bool in_graph = outputs.count(value.unsafeGetTensorImpl()) > 0 || (value.requires_grad() && !value.is_leaf());
       kept[reg] = in_graph ? detached_alias(value) : value;
     }
     state_.registers = std::move(kept);
@@ -211,6 +223,10 @@ class Forward {
         watched[check.index] = true;
         step->watch(check.kind, check.index, argument ? given_[check.index] : results[check.index]);
       }
+    for (int32_t k : shared) {
+      if (!watched_outputs[k]) step->watch(VersionCheck::kOutput, k, results[k]);
+      step->always_check.push_back({VersionCheck::kOutput, k});
+    }
     for (const at::Tensor& t : given_) step->argument_is_leaf.push_back(t.defined() && t.is_leaf());
     return step;
   }

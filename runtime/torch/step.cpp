@@ -30,8 +30,8 @@ void Step::watch(VersionCheck::Kind kind, int32_t index, const at::Tensor& tenso
   (kind == VersionCheck::kArgument ? arguments_ : outputs_).emplace_back(index, Watched{counter, counter.current_version()});
 }
 
-void Step::check_versions(const Segment& segment) const {
-  for (const VersionCheck& check : segment.checks) {
+void Step::check_versions(const std::vector<VersionCheck>& checks) const {
+  for (const VersionCheck& check : checks) {
     const bool argument = check.kind == VersionCheck::kArgument;
     for (const auto& [index, watched] : argument ? arguments_ : outputs_) {
       if (index != check.index) continue;
@@ -105,7 +105,8 @@ std::vector<at::Tensor> Step::run_segment(size_t index, std::vector<at::Tensor> 
       if (armed) state.reset();
     }
   } guard{active_};
-  check_versions(segment);
+  check_versions(segment.checks);
+  check_versions(always_check);
   if (index == 0) begin(std::move(tangents), keep, task);
   TORCH_CHECK(active_.has_value() && active_task_ == task,
               "memscale: two backward passes ran through one planned step at the same time; run them one after the other.");

@@ -26,10 +26,12 @@ class Step {
   const PlanObject& plan() const { return *plan_; }
   /// The gradient goes to a leaf, which keeps it: it must own its memory then.
   std::vector<bool> argument_is_leaf;
+  /// Checked before every segment: memory that the schemas do not tell to be shared.
+  std::vector<VersionCheck> always_check;
 
  private:
   void begin(std::vector<at::Tensor> tangents, bool keep, int task);
-  void check_versions(const Segment& segment) const;
+  void check_versions(const std::vector<VersionCheck>& checks) const;
   at::Tensor hand_over(const Segment::Gradient& gradient);
 
   struct Watched {

@@ -77,6 +77,26 @@ TEST(Outputs, InPlaceOnAnOutputThatBackwardReadsIsAnError) {
   EXPECT_NE(error_text([&] { out.sum().backward(); }).find("output 0 was changed in place"), std::string::npos);
 }
 
+// native_dropout without training returns its input itself on some devices, which its schema does not say; a graph must not keep itself
+// alive through such a register, whatever the kernel does.
+TEST(Outputs, SavedOutputsMakeNoCycle) {
+  PlanMaker m;
+  const int w = m.parameter("w", {1000});
+  const int y = m.call("aten::exp", {R(w)});
+  const int same = m.call("aten::alias", {R(y)});
+  const int t = m.output(same, {1000}, true, true);
+  m.segment("s");
+  m.gradient(w, m.call("aten::mul.Tensor", {R(t), R(y)}));
+  const auto plan = load(m.finish());
+  const at::Tensor weight = at::randn({1000}).requires_grad_(true);
+  run_plan(plan, {weight}, {}, {});
+  runtime::accounting_begin();
+  run_plan(plan, {weight}, {}, {});
+  EXPECT_EQ(runtime::accounting_current(), 0);
+  EXPECT_GE(runtime::accounting_end(), 4000);
+  EXPECT_EQ(weight.use_count(), 1u);
+}
+
 TEST(Outputs, ArgumentsAndTheirViewsComeBackAsSuch) {
   PlanMaker m;
   const int w = m.parameter("w", {3});
