@@ -140,7 +140,10 @@ Node* GraphTranslator::emit(const c10::FunctionSchema& schema, std::vector<Value
 void GraphTranslator::check_overload(Node* n, const c10::FunctionSchema& wanted) {
   const torch::jit::Operator* op = n->maybeOperator();
   if (op == nullptr) unsupported("TorchScript has no op of the schema " + c10::toString(wanted));
-  if (op->schema().overload_name() != wanted.overload_name()) {
+  // With sizes given and no scale factors, both overloads of a one-dimensional upsampling are the same call.
+  const bool upsampling = wanted.name().find("upsample_") != std::string::npos && wanted.overload_name() == "vec" &&
+                          op->schema().overload_name().empty() && n->inputs().back()->mustBeNone();
+  if (op->schema().overload_name() != wanted.overload_name() && !upsampling) {
     unsupported("TorchScript would run the overload '" + c10::toString(op->schema().operator_name()) + "' instead of '" +
                 c10::toString(wanted.operator_name()) + "' for these operands");
   }

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "compiler/import/location.h"
+
 namespace memscale::import {
 namespace {
 
@@ -34,11 +36,6 @@ std::vector<Frame> frames_of(const std::string& trace) {
     }
   }
   return frames;
-}
-
-bool outside_user_code(const std::string& file) {
-  if (file.empty() || file[0] == '<') return true;  // generated
-  return file.find("/site-packages/torch/") != std::string::npos || file.find("/dist-packages/torch/") != std::string::npos;
 }
 
 /// The path of the innermost module: entries "key,path,class" are separated by semicolons.

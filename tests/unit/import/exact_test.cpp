@@ -19,7 +19,7 @@ using Tensors = std::map<std::string, at::Tensor>;
 /// Equal in dtype, layout and every bit; NaN equals NaN of the same bits.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  at::Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
+  at::Tensor x = a.detach().resolve_conj().resolve_neg().contiguous(), y = b.detach().resolve_conj().resolve_neg().contiguous();
   return x.numel() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
 }
 

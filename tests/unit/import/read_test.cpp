@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "archives.h"
+#include "compiler/import/location.h"
 #include "compiler/import/model_torch.h"
 #include "compiler/import/pt2_autocast.h"
 
@@ -171,6 +172,28 @@ TEST(TorchScript, TracedTies) {
   auto model = read("traced_tied.pt");
   EXPECT_EQ(described(*model), (Names{"0.weight=1.weight pg"}));
   EXPECT_EQ(model->info.parameter_count, 1u);
+}
+
+TEST(TorchScript, LocationsOfTracesAndScripts) {
+  auto traced = read("traced.pt");
+  size_t seen = 0;
+  for (torch::jit::Node* n : traced->module.get_method("forward").graph()->nodes()) {
+    if (n->kind() != c10::Symbol::fromQualString("aten::relu")) continue;
+    memscale::import::UserLocation where = memscale::import::user_location(n->sourceRange());
+    EXPECT_EQ(std::filesystem::path(where.file).filename(), "zoo.py")
+        << "F.relu is called there; torch's own frame is passed over";
+    EXPECT_GT(where.line, 100);
+    ++seen;
+  }
+  EXPECT_EQ(seen, 2u);
+  auto scripted = read("scripted.pt");
+  seen = 0;
+  for (torch::jit::Node* n : scripted->module.get_method("forward").graph()->nodes()) {
+    if (n->kind() != c10::Symbol::fromQualString("aten::sum")) continue;
+    EXPECT_EQ(std::filesystem::path(memscale::import::user_location(n->sourceRange()).file).filename(), "make_archives.py");
+    ++seen;
+  }
+  EXPECT_EQ(seen, 2u);
 }
 
 TEST(TorchScript, FoundByContentNotByName) {
