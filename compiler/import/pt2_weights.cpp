@@ -139,7 +139,7 @@ class Reader {
 Payloads read_payloads(const Archive& archive, const std::string& model, bool read_weights) {
   if (archive.zip.find(archive.root + "data/weights/" + model + ".pt") != nullptr) {
     fail(Exit::kUnsupported,
-         "the archive holds its weights as a pickle (torch.export.save of PyTorch 2.8), and pickles are not executed",
+         "the archive holds its weights as a pickle (torch.export.save of an older PyTorch), and pickles are not executed",
          "save it again with PyTorch 2.11: torch.export.save(torch.export.load(path), new_path)");
   }
   Reader reader(archive, read_weights);
