@@ -80,8 +80,8 @@ static ParseResult parseArg(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::Un
 /// One tensor for each result, in order: not printed.
 static ArrayAttr plainReturns(MLIRContext *context, size_t results) {
   SmallVector<Attribute> returns;
-  for (size_t i = 0; i < results; ++i)
-    returns.push_back(ResultAttr::get(context, ResultKind::Tensor, {static_cast<int32_t>(i)}));
+  for (int32_t i = 0; i < static_cast<int32_t>(results); ++i)
+    returns.push_back(ResultAttr::get(context, ResultKind::Tensor, ArrayRef<int32_t>(&i, 1)));
   return ArrayAttr::get(context, returns);
 }
 

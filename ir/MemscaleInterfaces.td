@@ -18,7 +18,8 @@ def Memscale_KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"draws random numbers", "bool", "getRng">,
     InterfaceMethod<"part of backward", "bool", "getBackward">,
     InterfaceMethod<"slot of a generator state", "::std::optional<uint32_t>", "getRngSlot">,
-    InterfaceMethod<"the repeated block that the kernel belongs to", "::std::optional<uint32_t>", "getBlockNumber">
+    InterfaceMethod<"the repeated block that the kernel belongs to", "::std::optional<uint32_t>", "getBlockNumber">,
+    InterfaceMethod<"measured transient memory", "::std::optional<uint64_t>", "getWorkspaceBytes">
   ];
   let extraSharedClassDeclaration = [{
     /// The alias entry of a result.
