@@ -88,8 +88,10 @@ void YamlMap::fail(const YAML::Node& at, const std::string& text) {
   if (ok()) error_ = {Exit::kUsage, locate(where_, at) + text, "targets/cpu.yaml shows every key"};
 }
 
-void YamlMap::require_keys(const std::vector<std::string>& known) {
+void YamlMap::require_keys(std::vector<std::string> known, const std::vector<std::string>& optional) {
   if (!ok()) return;
+  const size_t required = known.size();
+  known.insert(known.end(), optional.begin(), optional.end());
   std::set<std::string> seen;
   for (const auto& item : node_) {
     if (!item.first.IsScalar()) return fail(item.first, "expected a key, found " + printed(item.first));
@@ -100,6 +102,7 @@ void YamlMap::require_keys(const std::vector<std::string>& known) {
     }
     if (!seen.insert(key).second) return fail(item.first, "the key '" + key + "' appears twice");
   }
+  known.resize(required);
   for (const std::string& key : known)
     if (!seen.count(key)) return fail(node_, (path_.empty() ? "" : path_ + ": ") + "the key '" + key + "' is missing");
 }

@@ -25,7 +25,9 @@ class YamlMap {
  public:
   YamlMap(const YAML::Node& node, std::string where, std::string path);
 
-  void require_keys(const std::vector<std::string>& known);  // no others, none missing
+  /// No others, none missing but the optional ones.
+  void require_keys(std::vector<std::string> known, const std::vector<std::string>& optional = {});
+  bool has(const char* key) const { return ok() && node_[key].IsDefined(); }
   std::string text(const char* key);
   double number(const char* key, double least, double most);
   int64_t integer(const char* key, int64_t least, int64_t most);

@@ -40,4 +40,7 @@ Expected<std::shared_ptr<Model>> open(const std::string& path, const OpenOptions
 
 const ModelInfo& info(const Model& model);
 
+/// What the archive lost or what was assumed: for the user.
+const std::vector<std::string>& warnings(const Model& model);
+
 }  // namespace memscale::import

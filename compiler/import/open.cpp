@@ -97,4 +97,6 @@ Expected<std::shared_ptr<Model>> open(const std::string& path, const OpenOptions
 
 const ModelInfo& info(const Model& model) { return model.info; }
 
+const std::vector<std::string>& warnings(const Model& model) { return model.warnings; }
+
 }  // namespace memscale::import
