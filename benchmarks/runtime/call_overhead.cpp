@@ -1,5 +1,5 @@
-// What a planned call costs over the same boxed ATen call: a chain of additions of one-element tensors, run as a plan, as a loop over
-// callBoxed below autograd, and as at::add under no_grad. Prints nanoseconds per call, best of several rounds, as JSON.
+// What a planned call costs over the same boxed ATen call: a chain of additions of one-element tensors, run as a plan, as a loop
+// over callBoxed below autograd, and as at::add under no_grad. Prints nanoseconds per call, best of several rounds, as JSON.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -62,7 +62,8 @@ int main() {
     at::Tensor value = input;
     for (int i = 0; i < kCalls; ++i) value = at::add(value, input);
   });
-  // What a step costs whatever it computes: 400 parameters to check and place, 24 segments, 400 gradients that are the tangent itself.
+  // What a step costs whatever it computes: 400 parameters to check and place, 24 segments, 400 gradients that are the tangent
+  // itself.
   constexpr int kParameters = 400, kSegments = 24;
   test::PlanMaker s;
   std::vector<at::Tensor> parameters;
@@ -89,7 +90,9 @@ int main() {
                     for (auto& p : parameters) p.mutable_grad().reset();
                     out.backward();
                     out = runtime::run_plan(step, parameters, {}, {})[0];
-                  }) * kCalls / 1000 - forward_us;
+                  }) * kCalls /
+                      1000 -
+                  forward_us;
   }
   std::printf("{\"parameters\": %d, \"segments\": %d, \"forward_us\": %.0f, \"backward_us\": %.0f}\n", kParameters, kSegments,
               forward_us, backward_us);

@@ -26,8 +26,8 @@ struct Inconsistent : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The numbers that torch's serializer will give to storages: it writes each as data/N in the order in which its pickler meets them,
-/// so the same pickler tells them beforehand.
+/// The numbers that torch's serializer will give to storages: it writes each as data/N in the order in which its pickler meets
+/// them, so the same pickler tells them beforehand.
 std::map<const void*, size_t> number_storages(const torch::jit::Module& module) {
   torch::jit::Pickler pickler([](const char*, size_t) {});
   pickler.protocol();
@@ -46,7 +46,8 @@ std::vector<std::pair<fb::ArgumentT*, at::Tensor>> state_arguments(const import:
   for (auto& a : plan.arguments) {
     if (a->role != fb::Role::Parameter && a->role != fb::Role::Buffer) continue;
     const auto it = by_name.find(a->name);
-    if (it == by_name.end()) throw Inconsistent("the plan names the state tensor '" + a->name + "', which the model does not have");
+    if (it == by_name.end())
+      throw Inconsistent("the plan names the state tensor '" + a->name + "', which the model does not have");
     result.emplace_back(a.get(), it->second->tensor);
   }
   return result;

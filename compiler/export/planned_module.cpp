@@ -1,5 +1,5 @@
-// Builds the planned module. Needs the runtime library in the process (class memscale.Plan and its operators); leaves the original as
-// it is: both share submodules and tensors.
+// Builds the planned module. Needs the runtime library in the process (class memscale.Plan and its operators); leaves the
+// original as it is: both share submodules and tensors.
 #include "compiler/export/planned_module.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -26,7 +26,8 @@ constexpr const char* kPlan = "_memscale_plan";
 /// Resolves what the wrapper's source names: the runtime's operators, named types of the signature.
 class WrapperResolver : public torch::jit::Resolver {
  public:
-  WrapperResolver(const c10::FunctionSchema& schema, std::map<std::string, c10::TupleTypePtr> makers) : makers_(std::move(makers)) {
+  WrapperResolver(const c10::FunctionSchema& schema, std::map<std::string, c10::TupleTypePtr> makers)
+      : makers_(std::move(makers)) {
     for (const auto& a : schema.arguments()) collect(a.type());
     for (const auto& r : schema.returns()) collect(r.type());
   }
@@ -77,7 +78,8 @@ void collect_modes(const Module& module, const std::string& path, std::set<const
   if (!seen.insert(module._ivalue().get()).second) return;
   if (module.hasattr("training") && module.attr("training").isBool() && (path.empty() || reads_mode(module.type())))
     modes->emplace_back(path, module.attr("training").toBool());
-  for (const auto& child : module.named_children()) collect_modes(child.value, path.empty() ? child.name : path + "." + child.name, seen, modes);
+  for (const auto& child : module.named_children())
+    collect_modes(child.value, path.empty() ? child.name : path + "." + child.name, seen, modes);
 }
 
 class Builder {
@@ -106,7 +108,8 @@ class Builder {
     if (!old_->getForwardHooks().empty() || !old_->getForwardPreHooks().empty())
       throw WrapperError("the model has forward hooks, which a planned forward would not run");
     if (!old_->properties().empty())
-      throw WrapperError("the root module has the TorchScript property '" + old_->properties()[0].name + "', which cannot be kept");
+      throw WrapperError("the root module has the TorchScript property '" + old_->properties()[0].name +
+                         "', which cannot be kept");
   }
 
   bool mentions_root(const c10::TypePtr& type) const {
@@ -132,7 +135,8 @@ class Builder {
     auto graph = torch::jit::toGraphFunction(method).graph()->copy();
     graph->remapTypes(map);
     const std::string name = method.name() == "forward" ? kOriginal : method.name();
-    auto* copied = model_.module._ivalue()->compilation_unit()->create_function(c10::QualifiedName(*module.type()->name(), name), graph);
+    auto* copied =
+        model_.module._ivalue()->compilation_unit()->create_function(c10::QualifiedName(*module.type()->name(), name), graph);
     module.type()->addMethod(copied);
     copied->setSchema(method.getSchema().cloneWithRemappedTypes(map));
   }

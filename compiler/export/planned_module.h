@@ -8,8 +8,9 @@
 
 namespace memscale::exporter {
 
-/// A new root over the original's own submodules and tensors, so that names, order, tying and requires_grad stay what they are. Its
-/// method _memscale_original is the original's forward. The plan attribute is set by set_plan. Throws WrapperError, c10::Error.
+/// A new root over the original's own submodules and tensors, so that names, order, tying and requires_grad stay what they are.
+/// Its method _memscale_original is the original's forward. The plan attribute is set by set_plan. Throws WrapperError,
+/// c10::Error.
 torch::jit::Module make_planned_module(const import::Model& model, const fb::PlanT& plan);
 
 /// Sets the attribute _memscale_plan to a memscale.Plan of these bytes. Throws c10::Error if the runtime refuses them.

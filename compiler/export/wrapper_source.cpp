@@ -1,5 +1,5 @@
-// Writes forward as TorchScript: flatten the arguments as the plan's input structure says, run the plan if its guards hold, rebuild
-// the outputs; otherwise call the original graph. Destroys nothing.
+// Writes forward as TorchScript: flatten the arguments as the plan's input structure says, run the plan if its guards hold,
+// rebuild the outputs; otherwise call the original graph. Destroys nothing.
 #include "compiler/export/wrapper_source.h"
 
 #include <nlohmann/json.hpp>
@@ -47,8 +47,9 @@ class Writer {
                          std::to_string(request_.input_count) + " inputs");
     for (const auto& [path, training] : request_.modes) {
       line(1, std::string("if ") + (training ? "not " : "") + attribute(path.empty() ? "training" : path + ".training") + ":");
-      line(2, "why = " + quote("the module " + (path.empty() ? "" : "'" + path + "' ") + "is in " + (training ? "eval" : "train") +
-                                " mode, the plan was compiled in " + (training ? "train" : "eval") + " mode"));
+      line(2,
+           "why = " + quote("the module " + (path.empty() ? "" : "'" + path + "' ") + "is in " + (training ? "eval" : "train") +
+                            " mode, the plan was compiled in " + (training ? "train" : "eval") + " mode"));
     }
     line(1, "params: List[Tensor] = " + attributes(request_.parameters));
     line(1, "buffers: List[Tensor] = " + attributes(request_.buffers));
@@ -122,7 +123,8 @@ class Writer {
     }
   }
 
-  /// Appends the tensors of `expression`, whose static type is `type`, to ins; sets why where the value differs from the structure.
+  /// Appends the tensors of `expression`, whose static type is `type`, to ins; sets why where the value differs from the
+  /// structure.
   void flatten(const json& node, const c10::TypePtr& type, const std::string& expression, const std::string& name, int depth) {
     const std::string value = "v" + std::to_string(variables_++);
     line(depth, value + " = " + expression);
@@ -154,7 +156,8 @@ class Writer {
       if (!list) throw WrapperError("argument '" + name + "' is a list in the structure, its type is " + type->annotation_str());
       const json& children = node["list"];
       line(depth, "if len(" + value + ") != " + std::to_string(children.size()) + ":");
-      line(depth + 1, "why = " + quote(name + " has another length than at compile time (" + std::to_string(children.size()) + ")"));
+      line(depth + 1,
+           "why = " + quote(name + " has another length than at compile time (" + std::to_string(children.size()) + ")"));
       line(depth, "else:");
       line(depth + 1, "pass");
       for (size_t i = 0; i < children.size(); ++i)
@@ -176,10 +179,11 @@ class Writer {
       const auto tuple = inner->cast<c10::TupleType>();
       const json& children = node.contains("tuple") ? node["tuple"] : node["children"];
       if (!tuple || tuple->elements().size() != children.size())
-        throw WrapperError("argument '" + name + "' is a tuple of " + std::to_string(children.size()) + " in the structure, its type is " +
-                           type->annotation_str());
+        throw WrapperError("argument '" + name + "' is a tuple of " + std::to_string(children.size()) +
+                           " in the structure, its type is " + type->annotation_str());
       for (size_t i = 0; i < children.size(); ++i)
-        flatten(children[i], tuple->elements()[i], value + "[" + std::to_string(i) + "]", name + "[" + std::to_string(i) + "]", depth);
+        flatten(children[i], tuple->elements()[i], value + "[" + std::to_string(i) + "]", name + "[" + std::to_string(i) + "]",
+                depth);
     } else {
       throw WrapperError("argument '" + name + "' has a structure that cannot be checked: " + node.dump());
     }
@@ -190,8 +194,8 @@ class Writer {
     if (result_type()->kind() == c10::TypeKind::TensorType) return output(0);
     const auto tuple = result_type()->cast<c10::TupleType>();
     if (!tuple || tuple->elements().size() != request_.output_count)
-      throw WrapperError("forward returns " + result_type()->annotation_str() + ", the plan has " + std::to_string(request_.output_count) +
-                         " outputs");
+      throw WrapperError("forward returns " + result_type()->annotation_str() + ", the plan has " +
+                         std::to_string(request_.output_count) + " outputs");
     std::string text = "(";
     for (size_t i = 0; i < tuple->elements().size(); ++i) text += output(i) + ", ";
     return text + ")";

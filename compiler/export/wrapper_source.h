@@ -19,8 +19,8 @@ class WrapperError : public std::runtime_error {
 
 struct WrapperRequest {
   const c10::FunctionSchema* original = nullptr;  // forward's schema, self first
-  bool flat = false;                   // forward takes the plan's inputs as they are, and returns its outputs
-  std::string input_structure;         // JSON as in docs/formats/plan.md; unused if `flat`
+  bool flat = false;                              // forward takes the plan's inputs as they are, and returns its outputs
+  std::string input_structure;                    // JSON as in docs/formats/plan.md; unused if `flat`
   std::string output_structure;
   size_t input_count = 0;
   size_t output_count = 0;

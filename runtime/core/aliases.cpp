@@ -43,7 +43,8 @@ std::vector<int> alias_sources(const c10::OperatorHandle& op) {
     for (size_t a = 0; a < schema.arguments().size(); ++a) {
       std::set<c10::Symbol> of_argument;
       collect_sets(schema.arguments()[a].alias_info(), &of_argument);
-      const bool common = std::any_of(of_result.begin(), of_result.end(), [&](c10::Symbol s) { return of_argument.count(s) > 0; });
+      const bool common =
+          std::any_of(of_result.begin(), of_result.end(), [&](c10::Symbol s) { return of_argument.count(s) > 0; });
       if (common) sources[r] = static_cast<int>(a);
     }
   }

@@ -81,11 +81,11 @@ void check_layouts(const fb::PlanT& plan, const Instruction& instr, const CallSt
       if (reg == -1) continue;
       const fb::TensorMetaT& expected = instr.layouts[at++];
       if (!same_layout(state.registers[reg], expected, scalar_type_of(expected.dtype), /*with_offset=*/true))
-        throw PlanError(Fault::kMismatch, "memscale: " + describe_instruction(plan, instr) + " gave " +
-                                              describe(state.registers[reg]) + ", the plan expects " + describe(expected) +
-                                              ". The plan was made for another torch build or device than this one (plan: torch " +
-                                              plan.torch_version + ", target " + plan.target_profile +
-                                              "); compile the model again for this machine.");
+        throw PlanError(
+            Fault::kMismatch,
+            "memscale: " + describe_instruction(plan, instr) + " gave " + describe(state.registers[reg]) + ", the plan expects " +
+                describe(expected) + ". The plan was made for another torch build or device than this one (plan: torch " +
+                plan.torch_version + ", target " + plan.target_profile + "); compile the model again for this machine.");
     }
 }
 

@@ -84,8 +84,8 @@ std::string reduced_precision() {
          ",fp16_accumulation=" + flag(context.allowFP16AccumulationCuBLAS());
 }
 
-/// "sm_90", asked of the driver: the runtime links no CUDA library. The model's name is no part of it: eager picks kernels by capability, and
-/// a plan calls what eager calls.
+/// "sm_90", asked of the driver: the runtime links no CUDA library. The model's name is no part of it: eager picks kernels by
+/// capability, and a plan calls what eager calls.
 std::string cuda_capability(int ordinal) {
   using Init = int (*)(unsigned);
   using Get = int (*)(int*, int);
@@ -96,7 +96,8 @@ std::string cuda_capability(int ordinal) {
   const auto get = reinterpret_cast<Get>(dlsym(lib, "cuDeviceGet"));
   const auto attribute = reinterpret_cast<Attribute>(dlsym(lib, "cuDeviceGetAttribute"));
   int device = 0, major = 0, minor = 0;
-  if (init == nullptr || get == nullptr || attribute == nullptr || init(0) != 0 || get(&device, ordinal) != 0 || attribute(&major, 75, device) != 0 || attribute(&minor, 76, device) != 0)
+  if (init == nullptr || get == nullptr || attribute == nullptr || init(0) != 0 || get(&device, ordinal) != 0 ||
+      attribute(&major, 75, device) != 0 || attribute(&minor, 76, device) != 0)
     return "none";
   return "sm_" + std::to_string(major) + std::to_string(minor);
 }

@@ -88,8 +88,9 @@ bool make_constant(const fb::ArgT& arg, const c10::TypePtr& type, c10::IValue* o
       return true;
     case c10::TypeKind::ListType: {
       // An empty list has no kind of its own: a writer may record it as any of the three.
-      const bool empty = (arg.kind == ArgKind::Ints || arg.kind == ArgKind::Bools) ? arg.ints.empty()
-                                                                                   : (arg.kind == ArgKind::Floats && arg.floats.empty());
+      const bool empty = (arg.kind == ArgKind::Ints || arg.kind == ArgKind::Bools)
+                             ? arg.ints.empty()
+                             : (arg.kind == ArgKind::Floats && arg.floats.empty());
       switch (type->castRaw<c10::ListType>()->getElementType()->kind()) {
         case c10::TypeKind::IntType:
         case c10::TypeKind::SymIntType:
@@ -148,11 +149,13 @@ class Binder {
       if (!handle.has_value())
         throw PlanError(Fault::kVersion, "memscale: the plan calls '" + name->name + (name->overload.empty() ? "" : ".") +
                                              name->overload + "', which this process does not have (plan made with torch " +
-                                             plan.torch_version + "). Load the library that registers it, or compile the model "
+                                             plan.torch_version +
+                                             "). Load the library that registers it, or compile the model "
                                              "again with this torch.");
       if (is_refused(handle->schema()))
-        throw PlanError(Fault::kBroken, "memscale: the plan calls '" + name->name + "', which reaches beyond tensors: plans may not. "
-                                        "The file is damaged or hostile.");
+        throw PlanError(Fault::kBroken, "memscale: the plan calls '" + name->name +
+                                            "', which reaches beyond tensors: plans may not. "
+                                            "The file is damaged or hostile.");
       handles_.push_back(*handle);
     }
   }
@@ -195,8 +198,9 @@ class Binder {
                         std::to_string(in.results.size()));
     for (size_t i = 0; i < in.results.size(); ++i) {
       const auto kind = schema.returns()[i].type()->kind();
-      const bool list = kind == c10::TypeKind::ListType &&
-                        schema.returns()[i].type()->castRaw<c10::ListType>()->getElementType()->kind() == c10::TypeKind::TensorType;
+      const bool list =
+          kind == c10::TypeKind::ListType &&
+          schema.returns()[i].type()->castRaw<c10::ListType>()->getElementType()->kind() == c10::TypeKind::TensorType;
       const auto expected = kind == c10::TypeKind::TensorType ? fb::ResultKind::Tensor
                             : list                            ? fb::ResultKind::TensorList
                                                               : fb::ResultKind::Other;
@@ -264,12 +268,24 @@ class Binder {
 }  // namespace
 
 at::ScalarType scalar_type_of(const std::string& dtype) {
-  static const std::pair<const char*, at::ScalarType> kTypes[] = {
-      {"f32", at::kFloat},   {"f64", at::kDouble},         {"f16", at::kHalf},          {"bf16", at::kBFloat16},
-      {"i64", at::kLong},    {"i32", at::kInt},            {"i16", at::kShort},         {"i8", at::kChar},
-      {"u8", at::kByte},     {"bool", at::kBool},          {"c64", at::kComplexFloat},  {"c128", at::kComplexDouble},
-      {"c32", at::kComplexHalf}, {"f8e4m3fn", at::kFloat8_e4m3fn}, {"f8e5m2", at::kFloat8_e5m2},
-      {"u16", at::kUInt16},  {"u32", at::kUInt32},         {"u64", at::kUInt64}};
+  static const std::pair<const char*, at::ScalarType> kTypes[] = {{"f32", at::kFloat},
+                                                                  {"f64", at::kDouble},
+                                                                  {"f16", at::kHalf},
+                                                                  {"bf16", at::kBFloat16},
+                                                                  {"i64", at::kLong},
+                                                                  {"i32", at::kInt},
+                                                                  {"i16", at::kShort},
+                                                                  {"i8", at::kChar},
+                                                                  {"u8", at::kByte},
+                                                                  {"bool", at::kBool},
+                                                                  {"c64", at::kComplexFloat},
+                                                                  {"c128", at::kComplexDouble},
+                                                                  {"c32", at::kComplexHalf},
+                                                                  {"f8e4m3fn", at::kFloat8_e4m3fn},
+                                                                  {"f8e5m2", at::kFloat8_e5m2},
+                                                                  {"u16", at::kUInt16},
+                                                                  {"u32", at::kUInt32},
+                                                                  {"u64", at::kUInt64}};
   for (const auto& [name, type] : kTypes)
     if (dtype == name) return type;
   throw PlanError(Fault::kBroken, "memscale: broken plan: unknown dtype '" + dtype + "'");

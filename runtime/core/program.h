@@ -59,12 +59,12 @@ struct Program {
   std::vector<std::vector<int32_t>> register_lists;
   std::vector<Instruction> forward, backward;
   std::vector<Segment> segments;
-  std::vector<int32_t> live_into_backward;   // registers, sorted
-  std::vector<int32_t> output_argument;      // per output: the argument whose memory it shows, or -1
-  std::vector<int32_t> output_alias;         // per output: the first output that shows the same memory
-  std::vector<bool> output_escapes;          // per output: shares memory with something that backward reads
-  std::vector<bool> tangent_used;            // per output: backward reads its tangent
-  std::vector<bool> writeback_reads_written; // per write-back: its value shows an argument that an earlier one overwrites
+  std::vector<int32_t> live_into_backward;     // registers, sorted
+  std::vector<int32_t> output_argument;        // per output: the argument whose memory it shows, or -1
+  std::vector<int32_t> output_alias;           // per output: the first output that shows the same memory
+  std::vector<bool> output_escapes;            // per output: shares memory with something that backward reads
+  std::vector<bool> tangent_used;              // per output: backward reads its tangent
+  std::vector<bool> writeback_reads_written;   // per write-back: its value shows an argument that an earlier one overwrites
   std::vector<int32_t> copy_before_writeback;  // registers that backward reads and a write-back would change
 };
 

@@ -116,8 +116,8 @@ class Checker {
           definitions += r->regs.size();
         }
       }
-    require(plan_.register_count <= definitions, "more registers (" + std::to_string(plan_.register_count) +
-                                                     ") than values (" + std::to_string(definitions) + ")");
+    require(plan_.register_count <= definitions,
+            "more registers (" + std::to_string(plan_.register_count) + ") than values (" + std::to_string(definitions) + ")");
     flow_ = Flow(plan_.register_count, plan_.rng_slot_count);
     for (const auto& op : plan_.ops) require(op != nullptr && !op->name.empty(), "an operator has no name");
   }
@@ -150,8 +150,8 @@ class Checker {
 
   void instruction(const fb::InstrT* instr, const char* list, size_t index) {
     const std::string where = std::string(list) + " instruction " + std::to_string(index);
-    require(instr->op < plan_.ops.size(), where + " names operator " + std::to_string(instr->op) + " of " +
-                                              std::to_string(plan_.ops.size()));
+    require(instr->op < plan_.ops.size(),
+            where + " names operator " + std::to_string(instr->op) + " of " + std::to_string(plan_.ops.size()));
     require(instr->location < plan_.locations.size() || (instr->location == 0 && plan_.locations.empty()),
             where + " has a bad location");
     for (const auto& a : instr->args) {
@@ -193,9 +193,9 @@ class Checker {
           ++defined;
         }
     }
-    require(instr->first_layout.empty() || instr->first_layout.size() == defined,
-            where + " has " + std::to_string(instr->first_layout.size()) + " layouts for " + std::to_string(defined) +
-                " results");
+    require(
+        instr->first_layout.empty() || instr->first_layout.size() == defined,
+        where + " has " + std::to_string(instr->first_layout.size()) + " layouts for " + std::to_string(defined) + " results");
     for (const auto& meta : instr->first_layout) check_meta(meta.get(), where);
     for (int32_t reg : instr->frees) flow_.drop(reg, where);
   }
@@ -209,7 +209,8 @@ class Checker {
   void writeback(const fb::WritebackT* w) {
     require(w != nullptr, "a write-back is missing");
     const fb::ArgumentT& a = argument(w->argument, "a write-back");
-    require(a.role == Role::Buffer || a.role == Role::Input, "a write-back goes to '" + a.name + "', which is no buffer or input");
+    require(a.role == Role::Buffer || a.role == Role::Input,
+            "a write-back goes to '" + a.name + "', which is no buffer or input");
     flow_.read(w->reg, "the write-back of '" + a.name + "'");
   }
 
@@ -338,8 +339,8 @@ class Unpacked {
 
 int64_t dtype_bytes(const std::string& dtype) {
   static const std::pair<const char*, int64_t> kSizes[] = {
-      {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8},  {"i32", 4},     {"i16", 2},     {"i8", 1},
-      {"u8", 1},  {"bool", 1}, {"c64", 8}, {"c128", 16}, {"f8e4m3fn", 1}, {"f8e5m2", 1}, {"c32", 4}, {"u16", 2}, {"u32", 4}, {"u64", 8}};
+      {"f32", 4},  {"f64", 8}, {"f16", 2},   {"bf16", 2},     {"i64", 8},    {"i32", 4}, {"i16", 2}, {"i8", 1},  {"u8", 1},
+      {"bool", 1}, {"c64", 8}, {"c128", 16}, {"f8e4m3fn", 1}, {"f8e5m2", 1}, {"c32", 4}, {"u16", 2}, {"u32", 4}, {"u64", 8}};
   for (const auto& [name, bytes] : kSizes)
     if (dtype == name) return bytes;
   return 0;

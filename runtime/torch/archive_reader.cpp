@@ -31,8 +31,8 @@ class Reader {
   std::pair<c10::DataPtr, size_t> read(const std::string& name) {
     TORCH_CHECK(has(name), "memscale: '", path_, "' lacks the record '", name, "' that its plan names. The file is damaged.");
     const size_t claimed = reader_->getRecordSize(name);
-    TORCH_CHECK(claimed <= file_bytes_, "memscale: record '", name, "' of '", path_, "' claims ", claimed,
-                " bytes in a file of ", file_bytes_, ". The file is damaged or hostile.");
+    TORCH_CHECK(claimed <= file_bytes_, "memscale: record '", name, "' of '", path_, "' claims ", claimed, " bytes in a file of ",
+                file_bytes_, ". The file is damaged or hostile.");
     auto [data, size] = reader_->getRecord(name);
     return {std::move(data), size};
   }
@@ -61,8 +61,8 @@ class Weights {
       fb::TensorMetaT meta = *a.meta;
       meta.offset = a.record_offset;
       const int64_t needed = extent_elements(meta) * static_cast<int64_t>(c10::elementSize(dtype));
-      TORCH_CHECK(needed <= static_cast<int64_t>(storage.nbytes()), "memscale: '", a.name, "' needs ", needed, " bytes of record '",
-                  a.record, "', which has ", storage.nbytes(), ". The file is damaged.");
+      TORCH_CHECK(needed <= static_cast<int64_t>(storage.nbytes()), "memscale: '", a.name, "' needs ", needed,
+                  " bytes of record '", a.record, "', which has ", storage.nbytes(), ". The file is damaged.");
       tensor = at::empty({0}, at::TensorOptions().dtype(dtype)).set_(storage, a.record_offset, a.meta->sizes, a.meta->strides);
     }
     return a.role == fb::Role::Parameter ? tensor.requires_grad_(a.requires_grad) : tensor;
@@ -94,7 +94,8 @@ LoadedArchive load_archive(const std::string& path, bool load_weights) {
     const auto [data, size] = reader.read("byteorder");
     const std::string order(static_cast<const char*>(data.get()), size);
     const std::string host = std::endian::native == std::endian::little ? "little" : "big";
-    TORCH_CHECK(order == host, "memscale: '", path, "' was written on a ", order, "-endian machine; this one is ", host, "-endian.");
+    TORCH_CHECK(order == host, "memscale: '", path, "' was written on a ", order, "-endian machine; this one is ", host,
+                "-endian.");
   }
   auto [data, size] = reader.read(kPlanRecord);
   const at::Tensor bytes = at::from_blob(data.get(), {static_cast<int64_t>(size)}, at::kByte);

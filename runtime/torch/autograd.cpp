@@ -77,8 +77,7 @@ const void* storage_of(const at::Tensor& tensor) { return tensor.unsafeGetTensor
 int64_t storage_bytes(std::initializer_list<at::TensorList> lists, at::TensorList parameters) {
   std::vector<std::pair<const void*, int64_t>> storages;
   const auto add = [&storages](const at::Tensor& t) {
-    if (t.defined() && t.has_storage())
-      storages.emplace_back(storage_of(t), t.storage().nbytes());
+    if (t.defined() && t.has_storage()) storages.emplace_back(storage_of(t), t.storage().nbytes());
   };
   for (at::TensorList list : lists)
     for (const at::Tensor& t : list) add(t);
@@ -206,7 +205,8 @@ class Forward {
         if (output != outputs.end()) {
           in_graph = true;
           // Some kernels return their input without saying so in their schema.
-          if (!program_.output_escapes[output->second] && program_.output_argument[output->second] < 0) shared.insert(output->second);
+          if (!program_.output_escapes[output->second] && program_.output_argument[output->second] < 0)
+            shared.insert(output->second);
         }
       }
       // A saved tensor with a history would keep this very graph alive in a cycle.

@@ -1,5 +1,5 @@
-// The TorchScript class memscale.Plan and the operators memscale::*. The compiler's library adds its own to the same namespace with
-// TORCH_LIBRARY_FRAGMENT. Registration happens when the library is loaded.
+// The TorchScript class memscale.Plan and the operators memscale::*. The compiler's library adds its own to the same namespace
+// with TORCH_LIBRARY_FRAGMENT. Registration happens when the library is loaded.
 #include <torch/library.h>
 
 #include "runtime/core/accounting.h"
@@ -39,7 +39,8 @@ std::vector<std::string> names(const PlanObject& plan, const std::vector<int32_t
 }
 
 /// (name, dtype, sizes, strides, requires_grad) of each input.
-std::vector<std::tuple<std::string, std::string, std::vector<int64_t>, std::vector<int64_t>, bool>> input_specs(const Handle& self) {
+std::vector<std::tuple<std::string, std::string, std::vector<int64_t>, std::vector<int64_t>, bool>> input_specs(
+    const Handle& self) {
   std::vector<std::tuple<std::string, std::string, std::vector<int64_t>, std::vector<int64_t>, bool>> specs;
   for (int32_t index : self->inputs()) {
     const auto& a = *self->plan().arguments[index];
@@ -111,7 +112,8 @@ TORCH_LIBRARY(memscale, m) {
            if (!why.empty()) plan->note_fallback(why);
            return why.empty();
          });
-  define(m, "guard_failure(__torch__.torch.classes.memscale.Plan plan, Tensor[] params, Tensor[] buffers, Tensor[] inputs) -> str",
+  define(m,
+         "guard_failure(__torch__.torch.classes.memscale.Plan plan, Tensor[] params, Tensor[] buffers, Tensor[] inputs) -> str",
          &why_not);
   define(m, "note_fallback(__torch__.torch.classes.memscale.Plan plan, str reason) -> ()",
          [](const Handle& plan, const std::string& reason) { plan->note_fallback(reason); });
@@ -124,7 +126,8 @@ TORCH_LIBRARY(memscale, m) {
          });
   define(m, "make_plan(Tensor bytes) -> __torch__.torch.classes.memscale.Plan",
          [](const at::Tensor& bytes) { return c10::make_intrusive<PlanObject>(bytes); });
-  define(m, "capture_guards(str target) -> Dict(str, str)", [](const std::string& target) { return to_dict(capture_guards(target)); });
+  define(m, "capture_guards(str target) -> Dict(str, str)",
+         [](const std::string& target) { return to_dict(capture_guards(target)); });
   define(m, "accounting_begin() -> ()", [] { accounting_begin(); });
   define(m, "accounting_current() -> int", [] { return accounting_current(); });
   define(m, "accounting_peak() -> int", [] { return accounting_peak(); });

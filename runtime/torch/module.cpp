@@ -92,7 +92,8 @@ void Module::load(const std::string& name, const at::Tensor& value) {
   at::Tensor* target = find(archive.plan->parameters(), archive.parameters);
   if (target == nullptr) target = find(archive.plan->buffers(), archive.buffers);
   TORCH_CHECK(target != nullptr, "memscale: the model has no parameter or buffer '", name, "'");
-  TORCH_CHECK(target->sizes().equals(value.sizes()), "memscale: '", name, "' has sizes ", target->sizes(), ", got ", value.sizes());
+  TORCH_CHECK(target->sizes().equals(value.sizes()), "memscale: '", name, "' has sizes ", target->sizes(), ", got ",
+              value.sizes());
   at::NoGradGuard no_grad;
   if (target->is_meta()) {
     const bool requires_grad = target->requires_grad();
@@ -110,7 +111,8 @@ Module load(const std::string& path, const LoadOptions& options) {
   auto impl = std::make_shared<Module::Impl>();
   impl->archive = runtime::load_archive(path, options.load_weights);
   const auto& plan = impl->archive.plan->plan();
-  const c10::Device device = options.device.value_or(c10::Device(plan.target == "cuda" ? c10::DeviceType::CUDA : c10::DeviceType::CPU));
+  const c10::Device device =
+      options.device.value_or(c10::Device(plan.target == "cuda" ? c10::DeviceType::CUDA : c10::DeviceType::CPU));
   TORCH_CHECK(c10::DeviceTypeName(device.type(), true) == plan.target, "memscale: '", path, "' was compiled for ", plan.target,
               ", it cannot run on ", device.str());
   const auto move = [&](const std::vector<int32_t>& indices, std::vector<at::Tensor>& tensors) {

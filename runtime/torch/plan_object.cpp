@@ -87,7 +87,8 @@ std::string PlanObject::argument_mismatch(at::TensorList parameters, at::TensorL
   const bool grad_mode = at::GradMode::is_enabled();
   const auto check = [&](at::TensorList given, const std::vector<int32_t>& expected, const char* what) -> std::string {
     if (given.size() != expected.size())
-      return std::string("the plan has ") + std::to_string(expected.size()) + " " + what + ", got " + std::to_string(given.size());
+      return std::string("the plan has ") + std::to_string(expected.size()) + " " + what + ", got " +
+             std::to_string(given.size());
     for (size_t i = 0; i < given.size(); ++i) {
       const fb::ArgumentT& a = *plan_.arguments[expected[i]];
       const at::Tensor& t = given[i];

@@ -35,8 +35,8 @@ void Step::check_versions(const std::vector<VersionCheck>& checks) const {
     const bool argument = check.kind == VersionCheck::kArgument;
     for (const auto& [index, watched] : argument ? arguments_ : outputs_) {
       if (index != check.index) continue;
-      TORCH_CHECK(watched.counter.current_version() == watched.version, "memscale: ",
-                  argument ? "'" + plan_->plan().arguments[index]->name + "'" : "output " + std::to_string(index),
+      TORCH_CHECK(watched.counter.current_version() == watched.version,
+                  "memscale: ", argument ? "'" + plan_->plan().arguments[index]->name + "'" : "output " + std::to_string(index),
                   " was changed in place between forward and backward, but backward reads it: it is at version ",
                   watched.counter.current_version(), ", expected version ", watched.version,
                   ". Change it after backward, or change a clone of it.");
@@ -64,9 +64,8 @@ void Step::begin(std::vector<at::Tensor> tangents, bool keep, int task) {
     if (output.tangent == -1) continue;
     at::Tensor tangent = std::move(tangents[slot++]);
     if (!plan_->program().tangent_used[k]) continue;
-    const auto argument = std::find_if(plan.arguments.begin(), plan.arguments.end(), [&](const auto& a) {
-      return a->role == fb::Role::Tangent && a->reg == output.tangent;
-    });
+    const auto argument = std::find_if(plan.arguments.begin(), plan.arguments.end(),
+                                       [&](const auto& a) { return a->role == fb::Role::Tangent && a->reg == output.tangent; });
     const fb::TensorMetaT& meta = *(*argument)->meta;
     const at::ScalarType dtype = scalar_type_of(meta.dtype);
     if (!tangent.defined()) {
@@ -123,8 +122,8 @@ std::vector<at::Tensor> Step::run_segment(size_t index, std::vector<at::Tensor> 
   if (last) std::fill(state->registers.begin(), state->registers.end(), at::Tensor());
   for (size_t g = 0; g < gradients.size(); ++g) {
     at::Tensor& gradient = gradients[g];
-    // AccumulateGrad takes a gradient without a copy if nobody else holds the tensor. It cannot see that another tensor shares its
-    // memory: an argument, a tangent, another gradient. Those are copied here.
+    // AccumulateGrad takes a gradient without a copy if nobody else holds the tensor. It cannot see that another tensor shares
+    // its memory: an argument, a tangent, another gradient. Those are copied here.
     if (!gradient.defined() || gradient.use_count() > 1 || !argument_is_leaf[segment.gradients[g].argument] ||
         gradient.layout() != at::kStrided || gradient.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1)
       continue;

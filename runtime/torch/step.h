@@ -19,8 +19,8 @@ class Step {
   /// Remembers the present version of an argument or output that backward will read.
   void watch(VersionCheck::Kind kind, int32_t index, const at::Tensor& tensor);
 
-  /// Runs one segment. `tangents` (first segment only): one per output with a tangent, undefined if none came in. `keep`: the graph
-  /// is retained, so the saved registers must survive. Returns the segment's gradients, in order.
+  /// Runs one segment. `tangents` (first segment only): one per output with a tangent, undefined if none came in. `keep`: the
+  /// graph is retained, so the saved registers must survive. Returns the segment's gradients, in order.
   std::vector<at::Tensor> run_segment(size_t index, std::vector<at::Tensor> tangents, bool keep);
 
   const PlanObject& plan() const { return *plan_; }

@@ -33,8 +33,8 @@ struct InputSpec {
 };
 
 struct LoadOptions {
-  bool load_weights = true;             // false: parameters and buffers are meta tensors of the right shapes
-  std::optional<c10::Device> device;    // default: the plan's target ("cuda" means the current device)
+  bool load_weights = true;           // false: parameters and buffers are meta tensors of the right shapes
+  std::optional<c10::Device> device;  // default: the plan's target ("cuda" means the current device)
 };
 
 /// A planned model. Copies share parameters, buffers and statistics.

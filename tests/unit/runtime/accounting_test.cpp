@@ -1,7 +1,8 @@
 // The counting allocator against allocations of known sizes.
+#include "runtime/core/accounting.h"
+
 #include <thread>
 
-#include "runtime/core/accounting.h"
 #include "tests/unit/runtime/fixtures.h"
 
 namespace memscale {
@@ -13,7 +14,7 @@ using runtime::MeterScope;
 TEST(Accounting, SessionCountsRequestedBytesAndTheirPeak) {
   const at::Tensor before = at::empty({1000});
   runtime::accounting_begin();
-  at::Tensor a = at::empty({1000});                                   // 4000
+  at::Tensor a = at::empty({1000});                                     // 4000
   at::Tensor b = at::empty({3}, at::TensorOptions().dtype(at::kByte));  // 3
   EXPECT_EQ(runtime::accounting_current(), 4003);
   a.reset();

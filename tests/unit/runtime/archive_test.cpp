@@ -1,18 +1,19 @@
 // model.ms.pt: written, opened by torch::jit::load, by memscale::load_archive and by the C++ API, trained like the original.
+#include "compiler/export/archive.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/serialization/import.h>
 #include <torch/csrc/jit/serialization/export.h>
+#include <torch/csrc/jit/serialization/import.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "compiler/export/archive.h"
 #include "compiler/import/model_torch.h"
 #include "runtime/include/memscale/memscale.h"
 #include "tests/unit/runtime/plan_maker.h"
@@ -23,34 +24,35 @@ namespace {
 using test::Mlp;
 using torch::jit::Module;
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) { return a.defined() == b.defined() && (!a.defined() || at::equal(a, b)); }
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() == b.defined() && (!a.defined() || at::equal(a, b));
+}
 
 /// Mlp as a ScriptModule, with a further root attribute, a buffer and a tied name that the plan does not use.
-import::Model make_model(bool meta = false) {
-  auto unit = std::make_shared<torch::jit::CompilationUnit>();
-  Module root("__torch__.Mlp", unit, true);
-  root.register_attribute("training", c10::BoolType::get(), true);
-  at::manual_seed(11);
-  const auto options = at::TensorOptions().device(meta ? at::kMeta : at::kCPU);
-  import::Model model;
-  for (const char* name : {"fc1", "fc2"}) {
-    const bool first = std::string(name) == "fc1";
-    Module fc(std::string("__torch__.") + name, unit, true);
-    fc.register_attribute("training", c10::BoolType::get(), true);
-    for (const auto& [leaf, sizes] : std::vector<std::pair<std::string, std::vector<int64_t>>>{
-             {"weight", first ? std::vector<int64_t>{8, 5} : std::vector<int64_t>{3, 8}}, {"bias", {first ? 8 : 3}}}) {
-      at::Tensor t = at::randn(sizes, options);
-      if (leaf == "bias") t = at::randn({sizes[0] + 2}, options).slice(0, 2);  // inside a larger storage
-      t = t.detach().requires_grad_(true);
-      fc.register_parameter(leaf, t, false);
-      model.state.push_back({std::string(name) + "." + leaf, {}, t, true, true, true});
-    }
-    root.register_module(name, fc);
+import::Model make_model(bool meta = false){auto unit = std::make_shared<torch::jit::CompilationUnit>();
+Module root("__torch__.Mlp", unit, true);
+root.register_attribute("training", c10::BoolType::get(), true);
+at::manual_seed(11);
+const auto options = at::TensorOptions().device(meta ? at::kMeta : at::kCPU);
+import::Model model;
+for (const char* name : {"fc1", "fc2"}) {
+  const bool first = std::string(name) == "fc1";
+  Module fc(std::string("__torch__.") + name, unit, true);
+  fc.register_attribute("training", c10::BoolType::get(), true);
+  for (const auto& [leaf, sizes] : std::vector<std::pair<std::string, std::vector<int64_t>>>{
+           {"weight", first ? std::vector<int64_t>{8, 5} : std::vector<int64_t>{3, 8}}, {"bias", {first ? 8 : 3}}}) {
+    at::Tensor t = at::randn(sizes, options);
+    if (leaf == "bias") t = at::randn({sizes[0] + 2}, options).slice(0, 2);  // inside a larger storage
+    t = t.detach().requires_grad_(true);
+    fc.register_parameter(leaf, t, false);
+    model.state.push_back({std::string(name) + "." + leaf, {}, t, true, true, true});
   }
-  root.register_buffer("unused", at::arange(4, options));
-  root.register_parameter("tied", root.attr("fc1").toModule().attr("weight").toTensor(), false);
-  root.register_attribute("scale", c10::FloatType::get(), 1.5);
-  root.define(R"(
+  root.register_module(name, fc);
+}
+root.register_buffer("unused", at::arange(4, options));
+root.register_parameter("tied", root.attr("fc1").toModule().attr("weight").toTensor(), false);
+root.register_attribute("scale", c10::FloatType::get(), 1.5);
+root.define(R"(
 def helper(self, y):
     return torch.mean(y * y)
 def forward(self, x, scale: float = 1.0):
@@ -58,10 +60,10 @@ def forward(self, x, scale: float = 1.0):
     d = torch.dropout(torch.relu(h), 0.5, self.training)
     return self.helper(torch.addmm(self.fc2.bias, d, torch.t(self.fc2.weight)))
 )");
-  model.module = root;
-  model.info.format = "torchscript";
-  return model;
-}
+model.module = root;
+model.info.format = "torchscript";
+return model;
+}  // namespace
 
 fb::PlanT make_plan() {
   Mlp mlp(true);
@@ -273,8 +275,9 @@ TEST_F(Archive, FlatModelsAndNamedTuples) {
     torch::jit::Value* product = graph->insert(c10::aten::mul, {x, y});
     torch::jit::Node* tuple = graph->insertNode(graph->createTuple({sum, product}));
     if (!flat) {
-      const auto type = c10::TupleType::createNamed(c10::QualifiedName("__torch__.Pair"), std::vector<std::string>{"sum", "product"},
-                                                    {c10::TensorType::get(), c10::TensorType::get()});
+      const auto type =
+          c10::TupleType::createNamed(c10::QualifiedName("__torch__.Pair"), std::vector<std::string>{"sum", "product"},
+                                      {c10::TensorType::get(), c10::TensorType::get()});
       unit->register_type(type);
       tuple->output()->setType(type);
     }
@@ -289,8 +292,9 @@ TEST_F(Archive, FlatModelsAndNamedTuples) {
     m.output(m.call("aten::mul.Tensor", {test::R(a), test::R(b)}), {2}, false, false);
     m.plan.input_structure = flat ? R"({"names":["batch"],"args":[{"dict":{"x":{"leaf":0},"y":{"leaf":1}}}],"kwargs":{}})"
                                   : R"({"names":["x","y"],"args":[{"leaf":0},{"leaf":1}],"kwargs":{}})";
-    m.plan.output_structure = flat ? R"({"dict":{"sum":{"leaf":0},"product":{"leaf":1}}})"
-                                   : R"({"type":"__torch__.Pair","context":"namedtuple","keys":["sum","product"],"children":[{"leaf":0},{"leaf":1}]})";
+    m.plan.output_structure =
+        flat ? R"({"dict":{"sum":{"leaf":0},"product":{"leaf":1}}})"
+             : R"({"type":"__torch__.Pair","context":"namedtuple","keys":["sum","product"],"children":[{"leaf":0},{"leaf":1}]})";
     fb::PlanT& plan = m.finish();
     const auto done = exporter::write_archive(model, plan, path_);
     ASSERT_TRUE(done) << done.error().message;
@@ -364,5 +368,5 @@ TEST_F(Archive, DamagedArchivesAreRefused) {
   EXPECT_THROW(memscale::load(folder_ / "nothing.pt"), c10::Error);
 }
 
-}  // namespace
+}  // namespace memscale
 }  // namespace memscale

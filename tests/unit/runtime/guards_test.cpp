@@ -68,7 +68,8 @@ TEST(Guards, ArgumentsAreCompared) {
   EXPECT_NE(plan->argument_mismatch(v.params, {}, {v.x.to(at::kHalf)}).find("Half"), std::string::npos);
   EXPECT_NE(plan->argument_mismatch(v.params, {}, {v.x.to(at::kMeta)}).find("is on meta"), std::string::npos);
   EXPECT_NE(plan->argument_mismatch(v.params, {}, {}).find("has 1 inputs, got 0"), std::string::npos);
-  EXPECT_NE(plan->argument_mismatch(v.params, {}, {v.x.clone().requires_grad_(true)}).find("requires a gradient"), std::string::npos);
+  EXPECT_NE(plan->argument_mismatch(v.params, {}, {v.x.clone().requires_grad_(true)}).find("requires a gradient"),
+            std::string::npos);
   EXPECT_NE(plan->argument_mismatch(v.params, {}, {at::Tensor()}).find("undefined"), std::string::npos);
   at::NoGradGuard no_grad;  // without gradients it does not matter who requires one
   EXPECT_EQ(plan->argument_mismatch(v.params, {}, {v.x.clone().requires_grad_(true)}), "");

@@ -45,8 +45,9 @@ TEST(Outputs, UnplannedOutputsSaySoInBackward) {
   const at::Tensor w = at::randn({3}).requires_grad_(true);
   const auto out = run_plan(plan, {w}, {}, {at::randn({3})});
   EXPECT_TRUE(out[1].requires_grad());
-  EXPECT_NE(error_text([&] { out[1].sum().backward(); })
-                .find("reached output 1, but this plan differentiates only output 0; compile with --all-tangents"),
+  EXPECT_NE(error_text([&] {
+              out[1].sum().backward();
+            }).find("reached output 1, but this plan differentiates only output 0; compile with --all-tangents"),
             std::string::npos);
 }
 
@@ -77,8 +78,8 @@ TEST(Outputs, InPlaceOnAnOutputThatBackwardReadsIsAnError) {
   EXPECT_NE(error_text([&] { out.sum().backward(); }).find("output 0 was changed in place"), std::string::npos);
 }
 
-// native_dropout without training returns its input itself on some devices, which its schema does not say; a graph must not keep itself
-// alive through such a register, whatever the kernel does.
+// native_dropout without training returns its input itself on some devices, which its schema does not say; a graph must not keep
+// itself alive through such a register, whatever the kernel does.
 TEST(Outputs, SavedOutputsMakeNoCycle) {
   PlanMaker m;
   const int w = m.parameter("w", {1000});

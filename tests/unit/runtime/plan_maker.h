@@ -9,7 +9,6 @@
 
 namespace memscale::test {
 
-
 inline fb::ArgT R(int reg) {
   fb::ArgT a;
   a.kind = fb::ArgKind::Reg;

@@ -65,7 +65,8 @@ TEST_P(Damaged, IsRefusedByName) {
 const Damage kDamages[] = {
     {"register_out_of_range", [](fb::PlanT& p) { p.forward[1]->args[0]->i = 10000; }, "names register 10000"},
     {"negative_register", [](fb::PlanT& p) { p.forward[1]->args[0]->i = -1; }, "names register -1"},
-    {"read_before_definition", [](fb::PlanT& p) { p.forward[0]->args[0]->i = p.forward[1]->results[0]->regs[0]; }, "holds no value"},
+    {"read_before_definition", [](fb::PlanT& p) { p.forward[0]->args[0]->i = p.forward[1]->results[0]->regs[0]; },
+     "holds no value"},
     {"read_after_free", [](fb::PlanT& p) { p.forward[0]->frees.push_back(p.arguments[1]->reg); }, "holds no value"},
     {"freed_twice", [](fb::PlanT& p) { p.forward_frees.push_back(p.forward_frees.at(0)); }, "holds no value"},
     {"assigned_twice", [](fb::PlanT& p) { p.forward[1]->results[0]->regs[0] = p.arguments[2]->reg; }, "still holds a value"},
@@ -73,17 +74,26 @@ const Damage kDamages[] = {
     {"location_out_of_range", [](fb::PlanT& p) { p.forward[0]->location = 99; }, "bad location"},
     {"unknown_kind", [](fb::PlanT& p) { p.forward[1]->args[3]->kind = static_cast<fb::ArgKind>(77); }, "unknown kind"},
     {"too_many_registers", [](fb::PlanT& p) { p.register_count = 1u << 30; }, "more registers"},
-    {"replay_without_save", [](fb::PlanT& p) { for (auto& i : p.forward) i->rng_save = -1; }, "not saved before"},
+    {"replay_without_save",
+     [](fb::PlanT& p) {
+       for (auto& i : p.forward) i->rng_save = -1;
+     },
+     "not saved before"},
     {"slot_out_of_range", [](fb::PlanT& p) { p.forward[0]->rng_save = 5; }, "rng slot 5 of 1"},
     {"segments_overlap", [](fb::PlanT& p) { p.segments[1]->begin -= 1; }, "expected it to begin"},
     {"segments_incomplete", [](fb::PlanT& p) { p.segments.pop_back(); }, "the segments cover"},
-    {"gradient_twice", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = p.segments[1]->gradients[1]->argument; }, "second gradient"},
+    {"gradient_twice", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = p.segments[1]->gradients[1]->argument; },
+     "second gradient"},
     {"gradient_of_input", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = 4; }, "requires none"},
     {"argument_out_of_range", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = 400; }, "names argument 400"},
     {"tangent_elsewhere", [](fb::PlanT& p) { p.outputs[0]->tangent = 0; }, "no tangent argument"},
     {"tangent_of_nothing", [](fb::PlanT& p) { p.outputs[0]->tangent = -1; }, "belongs to no output"},
     {"negative_size", [](fb::PlanT& p) { p.arguments[0]->meta->sizes[0] = -8; }, "bad size or stride"},
-    {"overflowing_size", [](fb::PlanT& p) { p.arguments[0]->meta->sizes = {int64_t{1} << 40, int64_t{1} << 40}; }, "more elements"},
+    {"overflowing_size",
+     [](fb::PlanT& p) {
+       p.arguments[0]->meta->sizes = {int64_t{1} << 40, int64_t{1} << 40};
+     },
+     "more elements"},
     {"overflowing_stride", [](fb::PlanT& p) { p.arguments[0]->meta->strides[0] = int64_t{1} << 47; }, "strides reach"},
     {"rank_mismatch", [](fb::PlanT& p) { p.arguments[0]->meta->strides.pop_back(); }, "sizes and"},
     {"unknown_dtype", [](fb::PlanT& p) { p.arguments[0]->meta->dtype = "f31"; }, "unknown dtype 'f31'"},
@@ -110,7 +120,8 @@ const Damage kDamages[] = {
      "stands twice"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, Damaged, testing::ValuesIn(kDamages), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, Damaged, testing::ValuesIn(kDamages),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Reader, RandomDamageNeverCrashes) {
   Mlp mlp(true);

@@ -257,7 +257,8 @@ TEST(Step, PeakCountsEveryAllocationOfTheStep) {
 TEST(Step, OperatorsOfOtherVersionsAreRefusedAtLoad) {
   Mlp mlp(false);
   mlp.m.plan.ops[0]->name = "aten::no_such_operator";
-  EXPECT_NE(error_text([&] { load(mlp.m.plan); }).find("'aten::no_such_operator', which this process does not have"), std::string::npos);
+  EXPECT_NE(error_text([&] { load(mlp.m.plan); }).find("'aten::no_such_operator', which this process does not have"),
+            std::string::npos);
   Mlp fewer(false);
   fewer.m.plan.forward[1]->args.pop_back();
   EXPECT_NE(error_text([&] { load(fewer.m.plan); }).find("has 5 arguments, the plan gives 4"), std::string::npos);
