@@ -3,6 +3,7 @@
 #include "runtime/core/reader.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 
 namespace memscale::runtime {
@@ -300,11 +301,15 @@ class Unpacked {
       for (const auto* s : *list) add(s);
   }
   size_t bytes() const { return bytes_; }
+  bool aligned() const { return aligned_; }
 
  private:
   template <class T>
   void add(const flatbuffers::Vector<T>* v) {
-    if (v != nullptr) bytes_ += v->size() * sizeof(T);
+    if (v == nullptr) return;
+    bytes_ += v->size() * sizeof(T);
+    // The verifier checks where a vector's length stands, not its elements.
+    if (reinterpret_cast<uintptr_t>(v->Data()) % alignof(T) != 0) aligned_ = false;
   }
   void add(const flatbuffers::String* s) {
     if (s != nullptr) bytes_ += s->size();
@@ -333,6 +338,7 @@ class Unpacked {
     }
   }
   size_t bytes_ = 0;
+  bool aligned_ = true;
 };
 
 }  // namespace
@@ -372,10 +378,19 @@ void check_plan(const fb::PlanT& plan) { Checker(plan).run(); }
 fb::PlanT read_plan(const uint8_t* data, size_t size) {
   if (data == nullptr || size < 8 || !fb::PlanBufferHasIdentifier(data))
     throw PlanError(Fault::kBroken, "memscale: these bytes are no plan: expected a FlatBuffer with the identifier 'MSPL'.");
+  if (reinterpret_cast<uintptr_t>(data) % alignof(std::max_align_t) != 0) {
+    const std::vector<uint8_t> copy(data, data + size);
+    return read_plan(copy.data(), size);
+  }
   // Every table takes at least four bytes, and so does every reference: more visits than that means shared tables.
   const auto max_tables = static_cast<flatbuffers::uoffset_t>(std::min<size_t>(size / 4 + 16, 1u << 30));
   flatbuffers::Verifier verifier(data, size, /*max_depth=*/16, max_tables);
-  if (!fb::VerifyPlanBuffer(verifier) || Unpacked(*fb::GetPlan(data)).bytes() > 2 * size)
+  const auto whole = [&] {
+    if (!fb::VerifyPlanBuffer(verifier)) return false;
+    const Unpacked unpacked(*fb::GetPlan(data));
+    return unpacked.aligned() && unpacked.bytes() <= 2 * size;
+  };
+  if (!whole())
     throw PlanError(Fault::kBroken, "memscale: the plan is damaged: its tables do not lie within its " + std::to_string(size) +
                                         " bytes. Compile the model again, or copy the file again.");
   fb::PlanT plan;
