@@ -25,7 +25,7 @@ class Interpreter {
     eager_versions();
     find_last_reads();
     if (faults_.empty()) walk();
-    if (faults_.empty()) check_effects();
+    check_effects();
     if (faults_.empty()) recount();
     return std::move(faults_);
   }
