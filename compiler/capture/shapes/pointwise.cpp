@@ -47,7 +47,7 @@ void native_dropout_backward(const c10::OperatorHandle& op, Stack& stack) {
 
 void log_sigmoid_forward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
-  a.give({meta_like(a.tensor(0)), meta_like(a.tensor(0))});
+  a.give({meta(a.tensor(0).sizes(), a.tensor(0)), meta(a.tensor(0).sizes(), a.tensor(0))});
 }
 
 void prelu(const c10::OperatorHandle& op, Stack& stack) {
@@ -64,7 +64,8 @@ void prelu_backward(const c10::OperatorHandle& op, Stack& stack) {
 void binary_cross_entropy(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor input = a.tensor(0);
-  a.give({a[3].toInt() == at::Reduction::None ? meta_like(input) : meta({}, input)});
+  // A reduced loss keeps the memory of all losses: the kernel sums into the tensor that held them.
+  a.give({a[3].toInt() == at::Reduction::None ? meta_like(input) : meta({input.numel()}, input).as_strided({}, {})});
 }
 
 void binary_cross_entropy_backward(const c10::OperatorHandle& op, Stack& stack) {

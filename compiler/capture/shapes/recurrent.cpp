@@ -25,9 +25,8 @@ void mkldnn_rnn_layer(const c10::OperatorHandle& op, Stack& stack) {
 void mkldnn_rnn_layer_backward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor input = a.tensor(0), weight_input = a.tensor(1), weight_hidden = a.tensor(2), bias = a.tensor(3), hidden = a.tensor(5), cell = a.tensor(6);
-  const at::Tensor bias_gradient = meta(bias.sizes(), bias);  // both biases get the same tensor
-  a.give({meta(input.sizes(), input), meta(weight_input.sizes(), weight_input), meta(weight_hidden.sizes(), weight_hidden), bias_gradient,
-          bias_gradient, meta(hidden.sizes(), hidden), meta(cell.sizes(), cell)});
+  a.give({meta(input.sizes(), input), meta(weight_input.sizes(), weight_input), meta(weight_hidden.sizes(), weight_hidden), meta(bias.sizes(), bias),
+          meta(bias.sizes(), bias), meta(hidden.sizes(), hidden), meta(cell.sizes(), cell)});
 }
 
 }  // namespace
