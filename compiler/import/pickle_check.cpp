@@ -14,7 +14,11 @@ namespace {
 constexpr size_t kStackItems = size_t{1} << 24;
 
 struct Item {
-  enum class Kind : uint8_t { kOpaque, kInt, kText, kClass, kTuple, kStorage, kMark } kind = Kind::kOpaque;
+  enum class Kind : uint8_t { kOpaque, kInt, kText, kClass, kTuple, kStorage, kMark };
+  Item() = default;
+  Item(Kind k, int64_t n = 0, int64_t item = 0, std::string t = "") : kind(k), number(n), item_bytes(item), text(std::move(t)) {}
+
+  Kind kind = Kind::kOpaque;
   int64_t number = 0;                                // kInt; bytes of the storage for kStorage
   int64_t item_bytes = 0;                            // kStorage
   std::string text;                                  // kText, kClass
@@ -150,7 +154,7 @@ class Machine {
         }  // NEWOBJ
         case 'c': {
           std::string module = line();
-          push({Kind::kClass, 0, 0, module + "." + line(), nullptr});
+          push({Kind::kClass, 0, 0, module + "." + line()});
           break;
         }  // GLOBAL
         case 'R':
@@ -235,7 +239,7 @@ class Machine {
   }
   void push_text(uint64_t n) {
     const uint8_t* p = take(n);
-    push({Kind::kText, 0, 0, std::string(reinterpret_cast<const char*>(p), n), nullptr});
+    push({Kind::kText, 0, 0, std::string(reinterpret_cast<const char*>(p), n)});
   }
   /// Tuples inside tuples are dropped below one level: nothing that is checked is nested deeper, and destruction stays shallow.
   void push_tuple(std::vector<Item> items) {

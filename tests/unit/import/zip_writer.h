@@ -8,6 +8,9 @@
 #include <vector>
 
 struct ZipItem {
+  ZipItem() = default;
+  ZipItem(std::string n, std::string b) : name(std::move(n)), bytes(std::move(b)) {}
+
   std::string name, bytes;
   bool deflate = false;
   // Lies; the defaults tell the truth.
