@@ -16,7 +16,8 @@ def Memscale_StepOp : Memscale_Op<"step", [IsolatedFromAbove, Symbol, SingleBloc
   let description = [{
     The block arguments exist before the step. `arguments` has one `#memscale.argument` for each. `schedule`, of a planned step, is the
     order in which captured calls run, by their numbers, a number again for a recomputation; `schedule_inplace` has for each run the
-    operand whose memory the result takes over, or -1.
+    operand whose memory the result takes over, or -1. A `reference` is the copy of a captured step that the verifier compares with: no pass
+    changes it.
 
     ```mlir
     memscale.step @step captured for "cpu"(
@@ -27,7 +28,8 @@ def Memscale_StepOp : Memscale_Op<"step", [IsolatedFromAbove, Symbol, SingleBloc
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Memscale_PhaseAttr:$phase, StrAttr:$target, ArrayAttr:$arguments,
     OptionalAttr<StrAttr>:$input_structure, OptionalAttr<StrAttr>:$output_structure, OptionalAttr<DictionaryAttr>:$guards,
-    OptionalAttr<DenseI32ArrayAttr>:$schedule, OptionalAttr<DenseI32ArrayAttr>:$schedule_inplace);
+    OptionalAttr<DenseI32ArrayAttr>:$schedule, OptionalAttr<DenseI32ArrayAttr>:$schedule_inplace,
+    UnitAttr:$reference);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -28,6 +28,8 @@ struct PrintPeak : memscale::passes::impl::PrintPeakBase<PrintPeak> {
 
   void runOnOperation() override {
     StepOp step = getOperation();
+    if (step.getReference())
+      return;
     Storages storages(step);
     MemoryReport report = measureMemory(step, storages, {roundingBytes, 0, nullptr});
     InFlightDiagnostic remark = emitRemark(report.peak ? report.peak->getLoc() : step.getLoc());

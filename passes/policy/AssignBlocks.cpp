@@ -34,6 +34,8 @@ static StringRef blockOf(StringRef path) {
 namespace {
 struct AssignBlocks : memscale::passes::impl::AssignBlocksBase<AssignBlocks> {
   void runOnOperation() override {
+    if (getOperation().getReference())
+      return;
     Builder builder(&getContext());
     llvm::StringMap<int32_t> numbers;
     for (auto kernel : getOperation().getBlock().getOps<KernelOpInterface>()) {

@@ -24,7 +24,7 @@ struct PlanRecompute : memscale::passes::impl::PlanRecomputeBase<PlanRecompute> 
 
   void runOnOperation() override {
     StepOp step = getOperation();
-    if (isReference(step))
+    if (step.getReference())
       return;
     PlanningOptions options;
     options.budget_bytes = budgetBytes;

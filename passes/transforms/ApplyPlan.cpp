@@ -61,7 +61,8 @@ private:
     uint32_t nextSlot = 0;
     borderAfter = -1;
     int64_t position = 0;
-    for (auto [id, operand] : llvm::zip_equal(*step.getSchedule(), *step.getScheduleInplace())) {
+    ArrayRef<int32_t> ids = *step.getSchedule(), inplace = *step.getScheduleInplace();
+    for (auto [id, operand] : llvm::zip_equal(ids, inplace)) {
       auto call = calls.find(id);
       if (call == calls.end())
         return step.emitOpError("has call ") << id << " in its schedule, which it does not hold";
@@ -185,6 +186,8 @@ private:
 struct ApplyPlan : memscale::passes::impl::ApplyPlanBase<ApplyPlan> {
   void runOnOperation() override {
     StepOp step = getOperation();
+    if (step.getReference())
+      return;
     if (step.getPhase() != Phase::Planned) {
       step.emitOpError("expected the phase `planned`, found `") << stringifyPhase(step.getPhase()) << "`; run memscale-plan-recompute first";
       return signalPassFailure();

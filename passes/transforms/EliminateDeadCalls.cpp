@@ -18,6 +18,8 @@ using namespace memscale::ir;
 namespace {
 struct EliminateDeadCalls : memscale::passes::impl::EliminateDeadCallsBase<EliminateDeadCalls> {
   void runOnOperation() override {
+    if (getOperation().getReference())
+      return;
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getOperation().getBlock()))) {
       auto kernel = dyn_cast<KernelOpInterface>(op);
       if (!kernel || kernel.hasEffects() || !op.use_empty())

@@ -23,6 +23,8 @@ namespace {
 struct InsertFrees : memscale::passes::impl::InsertFreesBase<InsertFrees> {
   void runOnOperation() override {
     StepOp step = getOperation();
+    if (step.getReference())
+      return;
     if (step.getPhase() != Phase::Rewritten) {
       step.emitOpError("expected the phase `rewritten`, found `") << stringifyPhase(step.getPhase()) << "`; run memscale-apply-plan first";
       return signalPassFailure();

@@ -21,7 +21,7 @@ namespace {
 struct KeepReference : memscale::passes::impl::KeepReferenceBase<KeepReference> {
   void runOnOperation() override {
     for (StepOp step : llvm::make_early_inc_range(getOperation().getOps<StepOp>())) {
-      if (isReference(step))
+      if (step.getReference())
         continue;
       if (step.getPhase() != Phase::Captured) {
         step.emitOpError("is ") << stringifyPhase(step.getPhase()) << ": a reference can be taken of a captured step only";
@@ -29,6 +29,7 @@ struct KeepReference : memscale::passes::impl::KeepReferenceBase<KeepReference> 
       }
       StepOp copy = step.clone();
       copy.setSymName(referenceName(step));
+      copy.setReference(true);
       step->getBlock()->getOperations().insertAfter(step->getIterator(), copy);
     }
   }
@@ -37,7 +38,7 @@ struct KeepReference : memscale::passes::impl::KeepReferenceBase<KeepReference> 
 struct DropReference : memscale::passes::impl::DropReferenceBase<DropReference> {
   void runOnOperation() override {
     for (StepOp step : llvm::make_early_inc_range(getOperation().getOps<StepOp>()))
-      if (isReference(step))
+      if (step.getReference())
         step.erase();
   }
 };

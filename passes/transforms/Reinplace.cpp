@@ -20,6 +20,8 @@ using namespace memscale::passes;
 namespace {
 struct Reinplace : memscale::passes::impl::ReinplaceBase<Reinplace> {
   void runOnOperation() override {
+    if (getOperation().getReference())
+      return;
     for (auto kernel : llvm::make_early_inc_range(getOperation().getBlock().getOps<KernelOpInterface>()))
       if (auto operand = kernel->getAttrOfType<IntegerAttr>("takes_over"))
         if (failed(rewrite(kernel, operand.getInt())))

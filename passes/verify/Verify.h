@@ -14,7 +14,6 @@ namespace memscale::passes {
 
 /// `@step.reference` holds the captured form of `@step`.
 inline std::string referenceName(ir::StepOp step) { return (step.getSymName() + ".reference").str(); }
-inline bool isReference(ir::StepOp step) { return step.getSymName().ends_with(".reference"); }
 
 /// Every kernel of `step` reads what the same call of `captured` read; effects happen once, in order. Emits one error for the first fault.
 mlir::LogicalResult verifyValues(ir::StepOp captured, ir::StepOp step);

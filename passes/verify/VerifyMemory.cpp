@@ -133,7 +133,7 @@ private:
 
 struct VerifyMemory : memscale::passes::impl::VerifyMemoryBase<VerifyMemory> {
   void runOnOperation() override {
-    if (!memscale::passes::isReference(getOperation()) && failed(memscale::passes::verifyMemory(getOperation())))
+    if (!getOperation().getReference() && failed(memscale::passes::verifyMemory(getOperation())))
       signalPassFailure();
     markAllAnalysesPreserved();
   }

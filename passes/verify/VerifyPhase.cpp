@@ -33,8 +33,8 @@ static LogicalResult verifyCaptured(StepOp step) {
 
 static LogicalResult verifyPlanned(StepOp step) {
   llvm::DenseSet<uint32_t> scheduled;
-  for (int32_t id : *step.getSchedule())
-    scheduled.insert(id);
+  ArrayRef<int32_t> schedule = *step.getSchedule();
+  scheduled.insert_range(schedule);
   for (auto kernel : step.getBlock().getOps<KernelOpInterface>()) {
     bool runs = scheduled.erase(kernel.getId());
     if (runs == isView(kernel))
@@ -77,7 +77,7 @@ struct VerifyPhase : memscale::passes::impl::VerifyPhaseBase<VerifyPhase> {
   void runOnOperation() override {
     StepOp step = getOperation();
     markAllAnalysesPreserved();
-    if (memscale::passes::isReference(step))
+    if (step.getReference())
       return;
     std::optional<Phase> expected = symbolizePhase(phase.getValue());
     if (!expected) {

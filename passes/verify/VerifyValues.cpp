@@ -285,7 +285,7 @@ private:
 struct VerifyValues : memscale::passes::impl::VerifyValuesBase<VerifyValues> {
   void runOnOperation() override {
     for (StepOp step : getOperation().getOps<StepOp>()) {
-      if (isReference(step))
+      if (step.getReference())
         continue;
       auto captured = dyn_cast_or_null<StepOp>(getOperation().lookupSymbol(referenceName(step)));
       if (!captured) {
