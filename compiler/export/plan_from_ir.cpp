@@ -6,7 +6,6 @@
 #include <set>
 
 #include "compiler/export/segments.h"
-#include "runtime/plan_generated.h"
 
 namespace memscale::exporter {
 namespace {
@@ -37,13 +36,11 @@ fb::Role role_of(ir::Role role) {
 
 class Writer {
  public:
-  explicit Writer(ir::StepOp step) : step_(step), plan_(new fb::PlanT) {}
+  explicit Writer(ir::StepOp step) : step_(step), plan_(std::make_unique<fb::PlanT>()) {}
 
-  PlanPtr run() {
-    if (step_.getPhase() != ir::Phase::Scheduled) {
-      step_.emitOpError("expected the phase `scheduled` for export, found `") << ir::stringifyPhase(step_.getPhase()) << "`";
-      return nullptr;
-    }
+  Expected<fb::PlanT> run() {
+    if (step_.getPhase() != ir::Phase::Scheduled)
+      return Error{Exit::kInternal, "export needs a step in the phase scheduled, found " + ir::stringifyPhase(step_.getPhase()).str(), ""};
     plan_->target = step_.getTarget().str();
     plan_->locations.push_back("");
     locations_[""] = 0;
@@ -63,7 +60,7 @@ class Writer {
     write_segments();
     write_settings();
     plan_->register_count = registers_;
-    return std::move(plan_);
+    return std::move(*plan_);
   }
 
  private:
@@ -245,7 +242,7 @@ class Writer {
   }
 
   ir::StepOp step_;
-  PlanPtr plan_;
+  std::unique_ptr<fb::PlanT> plan_;
   llvm::DenseMap<Value, int32_t> register_of_;
   uint32_t registers_ = 0;
   std::map<std::pair<std::string, std::string>, uint32_t> ops_;
@@ -255,8 +252,6 @@ class Writer {
 
 }  // namespace
 
-void PlanDeleter::operator()(fb::PlanT* plan) const { delete plan; }
-
-PlanPtr plan_from_ir(ir::StepOp step) { return Writer(step).run(); }
+Expected<fb::PlanT> plan_from_ir(ir::StepOp step) { return Writer(step).run(); }
 
 }  // namespace memscale::exporter

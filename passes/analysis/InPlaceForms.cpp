@@ -76,6 +76,11 @@ std::optional<InPlaceForm> memscale::passes::inPlaceForm(KernelOpInterface kerne
   return std::nullopt;
 }
 
+bool memscale::passes::isElementwise(KernelOpInterface kernel) {
+  StringRef name = kernel.getSchema();
+  return name.consume_front("aten::") && forms().contains(name);
+}
+
 SmallVector<unsigned> memscale::passes::inPlaceOperands(KernelOpInterface kernel, const Storages &storages) {
   SmallVector<unsigned> operands;
   for (unsigned i = 0; i < kernel->getNumOperands(); ++i) {

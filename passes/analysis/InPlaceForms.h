@@ -24,6 +24,9 @@ struct InPlaceForm {
 /// operand's type. Says nothing of memory.
 std::optional<InPlaceForm> inPlaceForm(ir::KernelOpInterface kernel, unsigned operand);
 
+/// A kernel of the table, in any form: it reads and writes element by element and needs no workspace.
+bool isElementwise(ir::KernelOpInterface kernel);
+
 /// Operands whose memory the result may take over once they are dead: there is a form, the operand fills memory made by a call, and no other
 /// operand shows that memory. In order, `self` first.
 llvm::SmallVector<unsigned> inPlaceOperands(ir::KernelOpInterface kernel, const Storages &storages);
