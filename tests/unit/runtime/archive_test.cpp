@@ -197,7 +197,9 @@ TEST_F(Archive, CppApiTrainsWithoutTorchScript) {
   memscale::Module planned = memscale::load(path_);
   for (const auto& [name, tensor] : planned.named_parameters())
     for (const auto& s : model.state)
-      if (s.name == name) EXPECT_TRUE(same_bits(tensor.detach(), s.tensor.detach())) << name;
+      if (s.name == name) {
+        EXPECT_TRUE(same_bits(tensor.detach(), s.tensor.detach())) << name;
+      }
   ASSERT_EQ(planned.inputs().size(), 1u);
   EXPECT_EQ(planned.inputs()[0].sizes, (std::vector<int64_t>{4, 5}));
   Module original = reloaded(model);
@@ -208,7 +210,9 @@ TEST_F(Archive, CppApiTrainsWithoutTorchScript) {
   planned.forward({x})[0].backward();
   for (const auto& p : original.named_parameters())
     for (const auto& [name, tensor] : planned.named_parameters())
-      if (p.name == name) EXPECT_TRUE(same_bits(p.value.grad(), tensor.grad())) << name;
+      if (p.name == name) {
+        EXPECT_TRUE(same_bits(p.value.grad(), tensor.grad())) << name;
+      }
   EXPECT_EQ(planned.memory_stats().at("predicted_peak_bytes"), 12345);
   EXPECT_GT(planned.memory_stats().at("measured_peak_bytes"), 0);
   EXPECT_NE(planned.guard_failure({at::randn({1, 5})}), "");
