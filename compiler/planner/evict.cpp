@@ -32,6 +32,7 @@ void Evictor::reset(const Variant& variant, std::span<const double> prices, std:
   variant_ = variant;
   multipliers_ = multipliers;
   limits_ = limits;
+  visits_end_ = limits.work > 0 ? visits_ + limits.work : INT64_MAX;
   distance_.assign(n + 1, 0);
   for (size_t i = 0; i <= n; ++i) {
     if (!variant.over_budget || prices.empty())
@@ -61,20 +62,25 @@ PassEnd Evictor::run(int64_t budget_bytes, const Variant& variant, std::span<con
                      std::span<const double> multipliers, const Limits& limits) {
   budget_ = budget_bytes;
   limited_ = true;
+  together_.clear();
   reset(variant, prices, multipliers, limits);
-  return walk(nullptr, nullptr);
+  return walk(nullptr);
 }
 
 PassEnd Evictor::run_fixed(const std::vector<std::vector<int32_t>>& drop_after, const std::vector<int32_t>& together,
                            const Limits& limits) {
   limited_ = false;
+  together_ = together;
+  members_.assign(problem_.ops.size(), {});
+  for (size_t s = 0; s < together.size(); ++s)
+    if (together[s] >= 0) members_[together[s]].push_back(static_cast<int32_t>(s));
   reset(Variant{}, {}, {}, limits);
-  return walk(&drop_after, &together);
+  return walk(&drop_after);
 }
 
-PassEnd Evictor::walk(const std::vector<std::vector<int32_t>>* drop_after, const std::vector<int32_t>* together) {
+PassEnd Evictor::walk(const std::vector<std::vector<int32_t>>* drop_after) {
   for (now_ = 0; now_ < static_cast<int32_t>(problem_.ops.size()); ++now_) {
-    PassEnd end = any_missing(now_) ? rebuild_operands(now_, together) : PassEnd::kDone;
+    PassEnd end = any_missing(now_) ? rebuild_operands(now_) : PassEnd::kDone;
     if (end == PassEnd::kDone) end = execute(now_, true);
     if (end != PassEnd::kDone) {
       stuck_op_ = now_;
@@ -82,7 +88,8 @@ PassEnd Evictor::walk(const std::vector<std::vector<int32_t>>* drop_after, const
     }
     if (!drop_after) continue;
     for (int32_t s : (*drop_after)[now_]) {
-      if (!in_memory_[s] || tables_.pinned(s) || !wanted(s) || chain_cost(s, true) == kInfinite) continue;
+      if (!in_memory_[s] || tables_.pinned(s) || !wanted(s)) continue;
+      if (tables_.tainted(s) && chain_cost(s, true) == kInfinite) continue;
       drop(s);
       evicted(s);
     }
@@ -96,21 +103,14 @@ bool Evictor::any_missing(int32_t op) const {
   return false;
 }
 
-PassEnd Evictor::rebuild_operands(int32_t op, const std::vector<int32_t>* together) {
-  if (!together) {
-    push_frame(tables_.operands(op));
-  } else {
-    std::vector<int32_t> targets(tables_.operands(op).begin(), tables_.operands(op).end());
-    for (int32_t s : tables_.operands(op)) {
-      if (in_memory_[s] || (*together)[s] < 0) continue;
-      for (size_t other = 0; other < together->size(); ++other)
-        if ((*together)[other] == (*together)[s] && !in_memory_[other] && next_use(static_cast<int32_t>(other)) != kNever &&
-            tables_.producer(static_cast<int32_t>(other)) < now_)
-          targets.push_back(static_cast<int32_t>(other));
-      break;
-    }
-    push_frame(targets);
+PassEnd Evictor::rebuild_operands(int32_t op) {
+  std::vector<int32_t> targets(tables_.operands(op).begin(), tables_.operands(op).end());
+  for (int32_t s : tables_.operands(op)) {
+    if (together_.empty() || in_memory_[s] || together_[s] < 0) continue;
+    for (int32_t other : members_[together_[s]])
+      if (!in_memory_[other] && next_use(other) != kNever && tables_.producer(other) < now_) targets.push_back(other);
   }
+  push_frame(targets);
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     if (frame.next == frame.ops.size()) {
@@ -130,7 +130,7 @@ PassEnd Evictor::rebuild_operands(int32_t op, const std::vector<int32_t>* togeth
     }
     if (any_missing(r)) {  // dropped again to make room
       push_frame(tables_.operands(r));
-      if (limits_.runs > 0 && static_cast<int64_t>(frames_.size()) > limits_.runs) return PassEnd::kTooLong;
+      if (visits_ > visits_end_) return PassEnd::kTooLong;
       continue;
     }
     ++frame.next;
@@ -186,6 +186,7 @@ PassEnd Evictor::execute(int32_t op, bool original) {
   for (int32_t s : o.outputs)
     if (!in_memory_[s]) fresh += problem_.storages[s].bytes;
   const int64_t need = fresh + o.workspace_bytes - saving;
+  if (visits_ > visits_end_) return PassEnd::kTooLong;
   if (limited_ && live_ + need > budget_ && !make_room(live_ + need - budget_)) return PassEnd::kNoRoom;
   live_ += fresh;
   runs_.push_back(op);

@@ -28,6 +28,7 @@ struct Variant {
 struct Limits {
   double time_us = 0;  // give up once the runs take longer; 0: none
   int64_t runs = 0;    // give up after so many runs; 0: none
+  int64_t work = 0;    // give up after so many chain steps and runs; 0: none
 };
 
 enum class PassEnd { kDone, kNoRoom, kTooLong };
@@ -42,7 +43,8 @@ class Evictor {
               const Limits& limits);
 
   /// Drops what `drop_after[i]` lists once op i has run for the first time, and nothing else; memory is not limited.
-  /// `together[s]` >= 0: storages of one number are rebuilt in one go at the first need of any of them.
+  /// `together[s]` >= 0: storages of one number are rebuilt in one go at the first need of any of them. Numbers are below the
+  /// count of ops.
   PassEnd run_fixed(const std::vector<std::vector<int32_t>>& drop_after, const std::vector<int32_t>& together,
                     const Limits& limits);
 
@@ -65,8 +67,8 @@ class Evictor {
   };
 
   void reset(const Variant& variant, std::span<const double> prices, std::span<const double> multipliers, const Limits& limits);
-  PassEnd walk(const std::vector<std::vector<int32_t>>* drop_after, const std::vector<int32_t>* together);
-  PassEnd rebuild_operands(int32_t op, const std::vector<int32_t>* together);
+  PassEnd walk(const std::vector<std::vector<int32_t>>* drop_after);
+  PassEnd rebuild_operands(int32_t op);
   bool any_missing(int32_t op) const;
   void push_frame(std::span<const int32_t> targets);
   PassEnd execute(int32_t op, bool original);
@@ -102,6 +104,7 @@ class Evictor {
   double spent_us_ = 0;
   int32_t stuck_op_ = -1;
   int64_t visits_ = 0;
+  int64_t visits_end_ = INT64_MAX;
 
   std::vector<char> in_memory_;
   std::vector<uint32_t> use_at_;
@@ -112,6 +115,8 @@ class Evictor {
   uint32_t mark_ = 0;
   std::vector<uint32_t> locked_;
   uint32_t lock_ = 0;
+  std::vector<int32_t> together_;              // group of each storage, or empty
+  std::vector<std::vector<int32_t>> members_;  // storages of each group
   std::vector<Frame> frames_;
   std::vector<int32_t> stack_;
   std::vector<int32_t> runs_;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kDeleted = int64_t{1} << 61;  // taken off the memory of a deleted run, so that it never counts
 constexpr int kPasses = 4;
+constexpr int kCascade = 64;  // bounds the work of a trial that is rolled back
 
 }  // namespace
 
@@ -54,7 +55,7 @@ Sequence::Sequence(const Tables& tables, std::span<const int32_t> ops) : tables_
   memory.resize(n);
   tree_.emplace(memory);
   for (int32_t i = n; i-- > 0;)
-    if (alive_[i] && unread_rerun(i)) remove(i);
+    if (alive_[i] && unread_rerun(i)) remove(i, INT64_MAX);
   log_.clear();
 }
 
@@ -116,13 +117,18 @@ void Sequence::set_readers(int32_t instance, std::vector<int32_t> readers) {
   refresh_taken(after);
 }
 
-void Sequence::remove(int32_t run) {
+/// Also deletes the reruns which nobody reads then. False: the budget is still exceeded after kCascade of them.
+bool Sequence::remove(int32_t run, int64_t budget_bytes) {
   std::vector<int32_t> orphans{run};
+  int removed = 0;
   while (!orphans.empty()) {
     const int32_t next = orphans.back();
     orphans.pop_back();
-    if (alive_[next]) remove_one(next, &orphans);
+    if (!alive_[next]) continue;
+    if (removed++ > kCascade && peak_bytes() > budget_bytes) return false;
+    remove_one(next, &orphans);
   }
+  return peak_bytes() <= budget_bytes;
 }
 
 void Sequence::remove_one(int32_t run, std::vector<int32_t>* orphans) {
@@ -215,8 +221,7 @@ void Sequence::give_back(int64_t budget_bytes, GiveBackOrder order) {
     bool changed = false;
     for (const auto& [unused, run] : candidates) {
       if (!alive_[run]) continue;
-      remove(run);
-      if (peak_bytes() > budget_bytes) {
+      if (!remove(run, budget_bytes)) {
         roll_back();
         continue;
       }

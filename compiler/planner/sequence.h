@@ -46,7 +46,7 @@ class Sequence {
   };
 
   int32_t end(int32_t instance) const;
-  void remove(int32_t run);
+  bool remove(int32_t run, int64_t budget_bytes);
   void remove_one(int32_t run, std::vector<int32_t>* orphans);
   void set_readers(int32_t instance, std::vector<int32_t> readers);
   void add_memory(int32_t first, int32_t last, int64_t bytes);

@@ -27,9 +27,13 @@ const std::array<Variant, 8> kVariants = {{
     {"evict-0.25-hold", 0.25, 1, 0.3, true},
     {"evict-0", 0, 0.1, 0.1, false},
 }};
-constexpr double kAbort = 1.5;      // a pass stops beyond this multiple of the best plan's time
-constexpr int64_t kRunFactor = 12;  // and beyond this many runs per op
+constexpr double kAbort = 1.5;          // a pass stops beyond this multiple of the best plan's time
+constexpr int64_t kRunFactor = 12;      // and beyond this many runs per op
+constexpr int64_t kPassWork = 1500;     // chain steps per op in one pass
+constexpr int64_t kLowestWork = 20000;  // and in the search for the lowest peak
 constexpr int kBisections = 9;
+constexpr int64_t kFreeSearch = 20000;  // ops times rounds that the search may take unasked
+constexpr int32_t kFreeRounds = 24;
 constexpr double kSpread = 0.5;  // of the perturbed scores, standard deviation of the logarithm
 
 struct Named {
@@ -64,7 +68,8 @@ class Solver {
   int64_t work() const { return evictor_.visits(); }
 
   /// The best sequence that one pass and give-back reach, if it beats `best`.
-  bool try_variant(int64_t budget, const Variant& variant, std::span<const double> multipliers, std::optional<Plan>* best) {
+  bool try_variant(int64_t budget, const Variant& variant, std::span<const double> multipliers, std::optional<Plan>* best,
+                   bool give_back = true) {
     std::vector<double> prices;
     if (variant.over_budget) {
       prices.resize(curve_.size());
@@ -72,10 +77,14 @@ class Solver {
         prices[i] = static_cast<double>(std::max<int64_t>(0, curve_[i] - budget)) * tables_.problem().ops[i].time_us;
     }
     Limits limits;
-    limits.runs = kRunFactor * static_cast<int64_t>(tables_.problem().ops.size()) + 1000;
+    const auto n = static_cast<int64_t>(tables_.problem().ops.size());
+    limits.runs = kRunFactor * n + 1000;
+    limits.work = kPassWork * n + 300'000;
     if (*best) limits.time_us = kAbort * (*best)->time_us - (kAbort - 1) * base_.base_time_us + 1e-9;
     if (evictor_.run(budget, variant, prices, multipliers, limits) != PassEnd::kDone) return false;
-    return improve(budget, evictor_.runs(), variant.name, best);
+    if (give_back) return improve(budget, evictor_.runs(), variant.name, best);
+    *best = finish(tables_, Sequence(tables_, evictor_.runs()).ops(), variant.name);
+    return true;
   }
 
   bool improve(int64_t budget, const std::vector<int32_t>& ops, const std::string& policy, std::optional<Plan>* best) {
@@ -132,11 +141,12 @@ Plan lowest(Solver& solver) {
   };
   for (const Named& baseline : kBaselines) consider(baseline.make(tables));
   int64_t low = tables.order_floor().bytes, high = best.peak_bytes;
-  for (int step = 0; step < kBisections && low < high; ++step) {
+  const int64_t limit = solver.work() + kLowestWork * static_cast<int64_t>(tables.problem().ops.size()) + 1'000'000;
+  for (int step = 0; step < kBisections && low < high && solver.work() < limit; ++step) {
     const int64_t middle = step == 0 ? low : low + (high - low) / 2;
     std::optional<Plan> found;
     for (size_t v : {0, 2, 5, 3}) {
-      if (solver.try_variant(middle, kVariants[v], {}, &found)) break;
+      if (solver.try_variant(middle, kVariants[v], {}, &found, false)) break;
     }
     if (found) {
       high = std::min(middle, found->peak_bytes);
@@ -145,20 +155,19 @@ Plan lowest(Solver& solver) {
       low = middle + 1;
     }
   }
+  std::vector<int32_t> ops;
+  for (const Run& run : best.runs) ops.push_back(run.op);
+  std::optional<Plan> improved;
+  if (solver.improve(best.peak_bytes, ops, best.policy, &improved)) consider(std::move(*improved));
   return best;
 }
 
 std::vector<int32_t> working_set(const Tables& tables, const Floor& floor) {
   const Problem& p = tables.problem();
   if (floor.op < 0) return {};
-  const auto operands = tables.operands(floor.op);
-  std::vector<int32_t> set(operands.begin(), operands.end());
-  set.insert(set.end(), p.ops[floor.op].outputs.begin(), p.ops[floor.op].outputs.end());
-  for (size_t s = 0; s < p.storages.size(); ++s)
-    if (p.storages[s].keep && !p.storages[s].resident && tables.producer(static_cast<int32_t>(s)) < floor.op)
-      set.push_back(static_cast<int32_t>(s));
-  std::sort(set.begin(), set.end());
-  set.erase(std::unique(set.begin(), set.end()), set.end());
+  std::vector<int32_t> set;
+  for (int32_t s = 0; s < static_cast<int32_t>(p.storages.size()); ++s)
+    if (!p.storages[s].resident && tables.always_beside(s, floor.op)) set.push_back(s);
   std::stable_sort(set.begin(), set.end(), [&](int32_t a, int32_t b) { return p.storages[a].bytes > p.storages[b].bytes; });
   return set;
 }
@@ -188,7 +197,7 @@ SolveResult solve(const Problem& problem, const Options& options) {
   Solver solver(problem);
   const Tables& tables = solver.tables();
   const int64_t budget = options.budget_bytes;
-  const int64_t limit = options.work_limit > 0 ? options.work_limit : 400 * static_cast<int64_t>(problem.ops.size()) + 2'000'000;
+  const int64_t limit = options.work_limit > 0 ? options.work_limit : 6000 * static_cast<int64_t>(problem.ops.size()) + 1'000'000;
   std::optional<Plan> best;
   for (const Named& baseline : kBaselines) {
     Plan plan = baseline.make(tables);
@@ -205,7 +214,10 @@ SolveResult solve(const Problem& problem, const Options& options) {
     }
     for (const Variant& variant : kVariants)
       if ((all && solver.work() < limit) || options.policy == variant.name) solver.try_variant(budget, variant, {}, &best);
-    solver.search(budget, options.search_rounds, limit, &best);
+    const auto free_rounds =
+        static_cast<int32_t>(std::min<int64_t>(kFreeRounds, kFreeSearch / std::max<int64_t>(1, problem.ops.size())));
+    const int32_t rounds = options.search_rounds >= 0 ? options.search_rounds : all ? free_rounds : 0;
+    solver.search(budget, rounds, limit, &best);
   }
   if (best) {
     result.plan = std::move(*best);

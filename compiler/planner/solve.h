@@ -18,8 +18,8 @@ namespace memscale::planner {
 struct Options {
   int64_t budget_bytes = 0;     // of the peak, static and resident bytes included
   std::string policy = "auto";  // "auto", or one of policies() alone
-  int32_t search_rounds = 0;    // passes with perturbed scores after the portfolio; 0: none
-  int64_t work_limit = 0;       // chain steps and runs after which no further pass starts; 0: 400 per op + 2,000,000
+  int32_t search_rounds = -1;   // passes with perturbed scores after the portfolio; -1: what costs about as much as the portfolio
+  int64_t work_limit = 0;       // chain steps and runs after which no further pass starts; 0: 6,000 per op + 1,000,000
 };
 
 struct Baseline {

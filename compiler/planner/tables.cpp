@@ -57,37 +57,61 @@ Tables::Tables(const Problem& problem) : problem_(&problem) {
   find_floors();
 }
 
+bool Tables::always_beside(int32_t storage, int32_t op) const {
+  const Storage& s = problem_->storages[storage];
+  const int32_t made = producer_[storage];
+  if (s.resident || made < 0 || made > op) return s.resident;
+  const auto used = uses(storage);
+  if (made == op || s.keep || std::binary_search(used.begin(), used.end(), op)) return true;
+  const Op& producer = problem_->ops[made];
+  return (!producer.recomputable || !producer.mutates.empty()) && !used.empty() && used.back() > op;
+}
+
 void Tables::find_floors() {
   const Problem& p = *problem_;
-  int64_t kept_before = 0, forward_kept = 0, all_kept = 0;
-  for (size_t i = 0; i < p.ops.size(); ++i)
-    for (int32_t s : p.ops[i].outputs)
-      if (p.storages[s].keep) {
-        all_kept += p.storages[s].bytes;
-        if (static_cast<int32_t>(i) < p.border) forward_kept += p.storages[s].bytes;
+  const auto n = static_cast<int32_t>(p.ops.size());
+  std::vector<int64_t> beside(n + 1, 0);  // differences over ops of what is always there, operands and outputs apart
+  int64_t forward_kept = 0, all_kept = 0, over_border = 0;
+  for (size_t s = 0; s < p.storages.size(); ++s) {
+    const int32_t made = producer_[s];
+    if (made < 0) continue;
+    const auto used = uses(static_cast<int32_t>(s));
+    const int64_t bytes = p.storages[s].bytes;
+    const bool once = !p.ops[made].recomputable || !p.ops[made].mutates.empty();
+    if (p.storages[s].keep) {
+      all_kept += bytes;
+      if (made < p.border) forward_kept += bytes;
+    } else if (once && made < p.border && !used.empty() && used.back() >= p.border) {
+      over_border += bytes;
+    }
+    if (!p.storages[s].keep && (!once || used.empty())) continue;
+    beside[made + 1] += bytes;
+    beside[p.storages[s].keep ? n : used.back()] -= bytes;
+    for (int32_t u : used)  // counted with the op's operands
+      if (p.storages[s].keep || u < used.back()) {
+        beside[u] -= bytes;
+        beside[u + 1] += bytes;
       }
-  lower_bound_bytes_ = base_bytes_ + all_kept;
-  order_floor_ = {lower_bound_bytes_, p.ops.empty() ? -1 : static_cast<int32_t>(p.ops.size()) - 1};
-  for (size_t i = 0; i < p.ops.size(); ++i) {
+  }
+  // Every first forward run precedes the border, so these meet there in any order.
+  lower_bound_bytes_ = std::max(base_bytes_ + all_kept, base_bytes_ + forward_kept + over_border);
+  order_floor_ = {base_bytes_ + all_kept, n - 1};
+  int64_t now = 0;
+  for (int32_t i = 0; i < n; ++i) {
     const Op& op = p.ops[i];
-    int64_t own = op.workspace_bytes, own_kept = 0, own_forward_kept = 0, shared = 0;
-    for (int32_t s : operands(static_cast<int32_t>(i))) {
+    now += beside[i];
+    int64_t own = op.workspace_bytes, own_forward_kept = 0, shared = 0;
+    for (int32_t s : operands(i)) {
       own += p.storages[s].bytes;
-      if (!p.storages[s].keep) continue;
-      own_kept += p.storages[s].bytes;
-      if (producer_[s] < p.border) own_forward_kept += p.storages[s].bytes;
+      if (p.storages[s].keep && producer_[s] < p.border) own_forward_kept += p.storages[s].bytes;
     }
     for (int32_t s : op.outputs) own += p.storages[s].bytes;
     for (const InPlace& c : op.inplace)
       if (!pinned_[c.input] && !std::binary_search(op.mutates.begin(), op.mutates.end(), c.input))
         shared = std::max(shared, p.storages[c.output].bytes);
     const int64_t alone = base_bytes_ + own - shared;
-    const bool backward = static_cast<int32_t>(i) >= p.border;
-    lower_bound_bytes_ = std::max(lower_bound_bytes_, alone + (backward ? forward_kept - own_forward_kept : 0));
-    const int64_t ordered = alone + kept_before - own_kept;
-    if (ordered > order_floor_.bytes) order_floor_ = {ordered, static_cast<int32_t>(i)};
-    for (int32_t s : op.outputs)
-      if (p.storages[s].keep) kept_before += p.storages[s].bytes;
+    lower_bound_bytes_ = std::max(lower_bound_bytes_, alone + (i >= p.border ? forward_kept - own_forward_kept : 0));
+    if (alone + now > order_floor_.bytes) order_floor_ = {alone + now, i};
   }
 }
 

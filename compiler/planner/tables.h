@@ -44,7 +44,10 @@ class Tables {
   /// Time of eager's order before op i; i = number of ops: the whole.
   double time_before(int32_t op) const { return time_before_[op]; }
   int64_t base_bytes() const { return base_bytes_; }
-  /// The largest working set over the ops, kept outputs of earlier ops included, in eager's order.
+  /// Is the storage in memory while op i runs, whatever the plan, in eager's order? Operands and outputs of i are, and what
+  /// earlier ops made for the caller, and what cannot be made anew and is read later.
+  bool always_beside(int32_t storage, int32_t op) const;
+  /// The largest sum of storages that are always beside an op, with its workspace. No plan in eager's order peaks below it.
   Floor order_floor() const { return order_floor_; }
   /// No plan in any order peaks below this.
   int64_t lower_bound_bytes() const { return lower_bound_bytes_; }

@@ -17,7 +17,7 @@ namespace {
 using testing::chain;
 using testing::Make;
 
-SolveResult solve_at(const Problem& p, int64_t budget, int32_t rounds = 0) {
+SolveResult solve_at(const Problem& p, int64_t budget, int32_t rounds = -1) {
   Options o;
   o.budget_bytes = budget;
   o.search_rounds = rounds;
@@ -227,7 +227,7 @@ TEST(Solve, SearchNeverLoses) {
     const Problem p = generate(options);
     const Tables tables(p);
     const int64_t budget = (save_all(tables).peak_bytes + tables.order_floor().bytes) / 2;
-    const auto plain = solve_at(p, budget), searched = solve_at(p, budget, 30);
+    const auto plain = solve_at(p, budget, 0), searched = solve_at(p, budget, 30);
     ASSERT_TRUE(plain.feasible);
     EXPECT_LE(searched.plan.time_us, plain.plan.time_us);
     expect_proven(p, searched);
