@@ -25,7 +25,8 @@ class Sequence {
   double time_us() const { return time_us_; }
 
   /// Deletes reruns, the dearest first by `order`, as long as the peak stays within the budget. Objective: least time. Guarantee:
-  /// no single rerun is left that could be deleted. O(passes * reruns * log n).
+  /// never more time, never over the budget if it was within it; four sweeps, so a last deletion may be left undone.
+  /// O(reruns * log n) for sparse cascades.
   void give_back(int64_t budget_bytes, GiveBackOrder order);
 
   std::vector<int32_t> ops() const;

@@ -27,10 +27,12 @@ const std::array<Variant, 8> kVariants = {{
     {"evict-0.25-hold", 0.25, 1, 0.3, true},
     {"evict-0", 0, 0.1, 0.1, false},
 }};
-constexpr double kAbort = 1.5;          // a pass stops beyond this multiple of the best plan's time
-constexpr int64_t kRunFactor = 12;      // and beyond this many runs per op
-constexpr int64_t kPassWork = 1500;     // chain steps per op in one pass
-constexpr int64_t kLowestWork = 20000;  // and in the search for the lowest peak
+constexpr double kAbort = 1.5;                   // a pass stops beyond this multiple of the best plan's time
+constexpr int64_t kRunFactor = 12;               // and beyond this many runs per op
+constexpr int64_t kPassWork = 1500;              // chain steps per op in one pass
+constexpr int64_t kLowestWork = 20000;           // and in the search for the lowest peak
+constexpr int64_t kMaxPassWork = 30'000'000;     // about 0.3 s
+constexpr int64_t kMaxLowestWork = 100'000'000;  // about 1 s
 constexpr int kBisections = 9;
 constexpr int64_t kFreeSearch = 20000;  // ops times rounds that the search may take unasked
 constexpr int32_t kFreeRounds = 24;
@@ -79,7 +81,7 @@ class Solver {
     Limits limits;
     const auto n = static_cast<int64_t>(tables_.problem().ops.size());
     limits.runs = kRunFactor * n + 1000;
-    limits.work = kPassWork * n + 300'000;
+    limits.work = std::min(kPassWork * n + 300'000, kMaxPassWork);
     if (*best) limits.time_us = kAbort * (*best)->time_us - (kAbort - 1) * base_.base_time_us + 1e-9;
     if (evictor_.run(budget, variant, prices, multipliers, limits) != PassEnd::kDone) return false;
     if (give_back) return improve(budget, evictor_.runs(), variant.name, best);
@@ -141,7 +143,8 @@ Plan lowest(Solver& solver) {
   };
   for (const Named& baseline : kBaselines) consider(baseline.make(tables));
   int64_t low = tables.order_floor().bytes, high = best.peak_bytes;
-  const int64_t limit = solver.work() + kLowestWork * static_cast<int64_t>(tables.problem().ops.size()) + 1'000'000;
+  const auto n = static_cast<int64_t>(tables.problem().ops.size());
+  const int64_t limit = solver.work() + std::min(kLowestWork * n + 1'000'000, kMaxLowestWork);
   for (int step = 0; step < kBisections && low < high && solver.work() < limit; ++step) {
     const int64_t middle = step == 0 ? low : low + (high - low) / 2;
     std::optional<Plan> found;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "compiler/planner/generate.h"
 #include "compiler/planner/json_reader.h"
 #include "compiler/planner/solve.h"
@@ -134,6 +137,24 @@ TEST(Json, EveryFlippedByteIsRefusedOrWellFormed) {
       const auto read = read_problem(bad, "p.json");
       if (read) EXPECT_TRUE(read->check().empty());
     }
+}
+
+TEST(Json, TheExamplesOfTheDocumentation) {
+  std::ifstream file("docs/formats/problem.md");
+  std::stringstream all;
+  all << file.rdbuf();
+  std::vector<std::string> blocks;
+  for (size_t at = 0; (at = all.str().find("```json\n", at)) != std::string::npos;) {
+    const size_t begin = at + 8, end = all.str().find("```", begin);
+    blocks.push_back(all.str().substr(begin, end - begin));
+    at = end;
+  }
+  ASSERT_EQ(blocks.size(), 2u);
+  const auto problem = read_problem(blocks[0], "problem.md");
+  ASSERT_TRUE(problem) << problem.error().message;
+  const auto plan = read_plan(blocks[1], "problem.md");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(verify(*problem, *plan), std::vector<std::string>{});
 }
 
 TEST(Json, PlanFaults) {

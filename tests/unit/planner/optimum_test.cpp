@@ -64,8 +64,8 @@ TEST(Optimum, MeanGapOverSmallRandomProblems) {
   }
   RecordProperty("mean_gap_percent", std::to_string(100 * gap / compared));
   ASSERT_GT(compared, 100);
-  EXPECT_LT(gap / compared, 0.02) << "mean over " << compared << ", worst " << worst;
-  EXPECT_LT(worst, 0.20) << "mean " << gap / compared;
+  EXPECT_LT(gap / compared, 0.005) << "mean over " << compared << ", worst " << worst;
+  EXPECT_LT(worst, 0.10) << "mean " << gap / compared;
   EXPECT_LE(missed, feasible / 20) << "of " << feasible;
 }
 
