@@ -12,11 +12,14 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
+void registerTestMutations();
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<memscale::ir::MemscaleDialect>();
   memscale::passes::registerMemscalePasses();
   memscale::passes::registerPipelines();
+  registerTestMutations();
   mlir::registerCSEPass();
   mlir::registerCanonicalizerPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "memscale optimizer driver\n", registry));

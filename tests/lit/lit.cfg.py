@@ -1,0 +1,12 @@
+"""lit configuration: memscale-opt and FileCheck on .mlir files."""
+
+import os
+
+import lit.formats
+
+config.name = "memscale"
+config.test_format = lit.formats.ShTest(False)
+config.suffixes = [".mlir"]
+config.test_source_root = config.memscale_lit_dir
+config.test_exec_root = config.memscale_exec_dir
+config.environment["PATH"] = os.pathsep.join([config.memscale_tools_dir, config.llvm_tools_dir, os.environ["PATH"]])
