@@ -5,13 +5,11 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
-#include <set>
-
 #include "compiler/capture/dead_calls.h"
 #include "compiler/capture/dtype_names.h"
 #include "compiler/capture/graph_runner.h"
 #include "compiler/capture/identity_views.h"
+#include "compiler/capture/inputs.h"
 #include "compiler/capture/structure.h"
 #include "compiler/capture/workspace_probe.h"
 #include "compiler/import/model_torch.h"
@@ -37,51 +35,6 @@ struct Twin {
   at::Tensor wrapper;
   size_t argument;  // index into Graph::arguments
 };
-
-std::vector<InputSpec> match_inputs(const import::ModelInfo& info, const std::vector<InputSpec>& given) {
-  std::vector<InputSpec> matched(info.inputs.size());
-  std::vector<bool> have(info.inputs.size(), false);
-  size_t next = 0;
-  for (const InputSpec& spec : given) {
-    size_t position = info.inputs.size();
-    if (spec.name.empty()) {
-      position = next++;
-    } else {
-      for (size_t i = 0; i < info.inputs.size(); ++i)
-        if (info.inputs[i].name == spec.name) position = i;
-      if (position == info.inputs.size() && spec.name.find_first_not_of("0123456789") == std::string::npos && spec.name.size() < 6)
-        position = std::stoul(spec.name);
-    }
-    if (position >= info.inputs.size() || have[position]) {
-      std::string names;
-      for (const auto& input : info.inputs) names += (names.empty() ? "" : ", ") + input.name;
-      const std::string what = position < info.inputs.size() ? "is given twice" : "names no input of forward";
-      throw CaptureFault(Exit::kUsage, "--shape '" + spec.name + "' " + what + "; the inputs are: " + names);
-    }
-    if (!dtype_from_name(spec.dtype)) throw CaptureFault(Exit::kUsage, "--shape " + spec.name + ": unknown dtype '" + spec.dtype + "'");
-    have[position] = true;
-    matched[position] = spec;
-    matched[position].name = info.inputs[position].name;
-  }
-  std::string missing;
-  for (size_t i = 0; i < info.inputs.size(); ++i) {
-    const import::InputInfo& input = info.inputs[i];
-    if (input.shape_known) {
-      if (have[i] && (matched[i].sizes != input.sizes || matched[i].dtype != input.dtype))
-        throw CaptureFault(Exit::kUsage, "--shape " + input.name + " contradicts the archive, whose graph is specialised to its own shapes",
-                           "leave the option out, or export the model with the shapes that are wanted");
-      matched[i].name = input.name;
-      matched[i].sizes = input.sizes;
-      matched[i].dtype = input.dtype;
-    } else if (!have[i]) {
-      missing += (missing.empty() ? "" : ", ") + input.name;
-    }
-  }
-  if (!missing.empty())
-    throw CaptureFault(Exit::kUsage, "the archive does not say the shape of: " + missing, "give --shape NAME=SIZESxSIZES:DTYPE for each, for example --shape " +
-                                                                                               info.inputs.front().name + "=8x128:int64");
-  return matched;
-}
 
 class Capture {
  public:
@@ -110,8 +63,10 @@ class Capture {
  private:
   void record() {
     make_state();
-    const std::vector<InputSpec> specs = match_inputs(model_.info, options_.inputs);
-    std::vector<at::Tensor> inputs = make_inputs(specs);
+    const SettledInputs settled = settle_inputs(model_, options_.inputs);
+    recorder_.graph().input_structure = settled.structure;
+    recorder_.graph().warnings = model_.warnings;
+    std::vector<at::Tensor> inputs = make_inputs(settled.specs);
     {
       CaptureScope scope(recorder_);
       const at::AutoGradMode grad(true);
@@ -171,11 +126,10 @@ class Capture {
   void forward(const std::vector<at::Tensor>& inputs) {
     GraphRunner runner(recorder_, model_.module, state_twins_);
     const bool flat = model_.info.format == "torch.export";  // its ScriptModule takes the flat user inputs
-    const c10::IValue result = runner.run(flat ? std::vector<c10::IValue>(inputs.begin(), inputs.end()) : build_inputs(model_.input_structure, inputs));
+    const c10::IValue result = runner.run(flat ? std::vector<c10::IValue>(inputs.begin(), inputs.end()) : build_inputs(recorder_.graph().input_structure, inputs));
     locations_ = runner.sequence_locations();
     std::vector<at::Tensor> outputs;
     const std::string structure = flatten_outputs(result, outputs);
-    recorder_.graph().input_structure = model_.input_structure;
     recorder_.graph().output_structure = model_.output_structure.empty() ? structure : model_.output_structure;
     for (const at::Tensor& tensor : outputs) {
       Output output;
@@ -251,7 +205,7 @@ class Capture {
 
   void finish() {
     Graph& graph = recorder_.graph();
-    graph.warnings.assign(recorder_.warnings().begin(), recorder_.warnings().end());
+    graph.warnings.insert(graph.warnings.end(), recorder_.warnings().begin(), recorder_.warnings().end());
     fold_identity_views(graph);
     remove_dead_calls(graph);
     if (options_.target.device == "cpu") measure_workspaces(graph);

@@ -8,6 +8,8 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include "compiler/import/location.h"
+
 namespace memscale::capture {
 namespace {
 
@@ -18,14 +20,9 @@ Location location_of(const torch::jit::Node& node, const std::string& path) {
   Location location;
   location.module_path = path;
   if (const std::string scope = node.scopeName(); !scope.empty()) location.module_path = scope;
-  torch::jit::SourceRange range = node.sourceRange();
-  if (range.source()) {
-    if (const auto original = range.source()->findSourceRangeThatGenerated(range)) range = *original;
-    if (const auto position = range.file_line_col()) {
-      location.file = std::get<0>(*position);
-      location.line = static_cast<int32_t>(std::get<1>(*position));
-    }
-  }
+  const import::UserLocation user = import::user_location(node.sourceRange());
+  location.file = user.file;
+  location.line = static_cast<int32_t>(user.line);
   return location;
 }
 

@@ -85,6 +85,8 @@ std::vector<c10::IValue> build_inputs(const std::string& input_structure, const 
   const json structure = json::parse(input_structure);
   std::vector<c10::IValue> inputs;
   for (const json& argument : structure.at("args")) inputs.push_back(build(argument, tensors));
+  const json& names = structure.at("names");  // keyword-only arguments follow the positional ones, in the schema's order
+  for (size_t i = structure["args"].size(); i < names.size(); ++i) inputs.push_back(build(structure["kwargs"].at(names[i].get<std::string>()), tensors));
   return inputs;
 }
 
