@@ -1,9 +1,8 @@
 // The table of settings.
 #include "compiler/driver/options.h"
 
-#include <cstdio>
+#include <charconv>
 
-#include "compiler/driver/bytes.h"
 #include "compiler/driver/shape.h"
 #include "compiler/driver/suggest.h"
 
@@ -52,19 +51,14 @@ Expected<Success> set_emit(Options& options, const std::string& value) {
   return Error{Exit::kUsage, "--emit: unknown form '" + value + "'", suggestion(value, known)};
 }
 
-Expected<Success> set_time_limit(Options& options, const std::string& value) {
-  const std::string number = value.ends_with("s") ? value.substr(0, value.size() - 1) : value;
-  if (!parse_decimal(number, options.time_limit_s) || !(options.time_limit_s > 0)) {
-    return Error{Exit::kUsage, "--time-limit: expected seconds above zero, found '" + value + "'", "for example --time-limit 10"};
+Expected<Success> set_search_rounds(Options& options, const std::string& value) {
+  int rounds = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), rounds);
+  if (error != std::errc() || end != value.data() + value.size() || rounds < 0 || rounds > 1000000) {
+    return Error{Exit::kUsage, "--search-rounds: expected a number from 0 to 1000000, found '" + value + "'", ""};
   }
+  options.search_rounds = rounds;
   return Success{};
-}
-
-Texts get_time_limit(const Options& options) {
-  if (options.time_limit_s == 0) return {};
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", options.time_limit_s);
-  return {text};
 }
 
 Expected<Success> add_shape(Options& options, const std::string& value) {
@@ -114,7 +108,8 @@ std::vector<Setting> make_settings() {
       {Form::kFlag, "all-tangents", "", "every differentiable output takes an incoming gradient, not the loss alone",
        [](Options& o, const std::string& v) { return set_flag("all-tangents", v, o.all_tangents); },
        [](const Options& o) { return Texts{bool_text(o.all_tangents)}; }},
-      {Form::kValue, "time-limit", "SECONDS", "limit of the planner's search", set_time_limit, get_time_limit},
+      {Form::kValue, "search-rounds", "N", "plans that the planner tries beyond its portfolio (default: 0)", set_search_rounds,
+       [](const Options& o) { return o.search_rounds == 0 ? Texts{} : Texts{std::to_string(o.search_rounds)}; }},
       {Form::kFlag, "dry-run", "", "plan and report, write no archive",
        [](Options& o, const std::string& v) { return set_flag("dry-run", v, o.dry_run); },
        [](const Options& o) { return Texts{bool_text(o.dry_run)}; }},
@@ -175,6 +170,13 @@ Expected<Success> check_options(const CompileOptions& options) {
   }
   if (!options.report.empty() && !has_extension(options.report, ".json") && !has_extension(options.report, ".txt")) {
     return Error{Exit::kUsage, "--report: expected a name that ends in .json or .txt, found '" + options.report + "'", ""};
+  }
+  if (!options.report.empty() && (options.emit == Emit::kCaptured || options.emit == Emit::kProblem)) {
+    return Error{Exit::kUsage, "--report with --emit " + std::string(emit_name(options.emit)) + ": nothing has been planned there",
+                 "leave one of them out, or emit a later form"};
+  }
+  if (options.explain && options.emit != Emit::kNothing && options.emit_to.empty()) {
+    return Error{Exit::kUsage, "--explain and --emit both write to standard output", "name a file: --emit-to FILE"};
   }
   if (!options.emit_to.empty() && options.emit == Emit::kNothing) {
     return Error{Exit::kUsage, "--emit-to without --emit", "say what to write: --emit captured|planned|rewritten|scheduled|plan|problem"};

@@ -26,7 +26,7 @@ struct CompileOptions {
   Optimizer optimizer;
   std::string policy;  // empty: the whole portfolio
   bool all_tangents = false;
-  double time_limit_s = 0;  // of the planner's search; 0: none
+  int search_rounds = 0;  // plans that the planner tries beyond its portfolio
   bool dry_run = false;
   std::optional<std::string> explain;  // a tensor's name or a part of it; empty: every decision
   std::string report;                  // FILE.json or FILE.txt

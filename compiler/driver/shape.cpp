@@ -23,6 +23,8 @@ constexpr DtypeName kDtypes[] = {
     {"int32", "i32"},         {"int", "i32"},         {"i32", "i32"},           {"int16", "i16"},
     {"short", "i16"},         {"i16", "i16"},         {"int8", "i8"},           {"i8", "i8"},
     {"uint8", "u8"},          {"byte", "u8"},         {"u8", "u8"},             {"bool", "bool"},
+    {"uint16", "u16"},        {"u16", "u16"},         {"uint32", "u32"},        {"u32", "u32"},
+    {"uint64", "u64"},        {"u64", "u64"},
     {"complex64", "c64"},     {"c64", "c64"},         {"complex128", "c128"},   {"c128", "c128"},
     {"float8_e4m3fn", "f8e4m3fn"}, {"f8e4m3fn", "f8e4m3fn"}, {"float8_e5m2", "f8e5m2"}, {"f8e5m2", "f8e5m2"},
 };
@@ -94,10 +96,11 @@ Expected<capture::InputSpec> parse_shape(const std::string& text) {
 }
 
 std::string print_shape(const capture::InputSpec& spec) {
-  std::string text = spec.name.empty() ? "" : spec.name + "=";
-  if (spec.sizes.empty()) text += "()";
+  std::string text;
+  if (!spec.name.empty()) text.append(spec.name).append("=");
+  if (spec.sizes.empty()) text.append("()");
   for (size_t i = 0; i < spec.sizes.size(); ++i) text.append(i == 0 ? "" : "x").append(std::to_string(spec.sizes[i]));
-  return text + ":" + torch_dtype_name(spec.dtype) + (spec.requires_grad ? ":grad" : "");
+  return text.append(":").append(torch_dtype_name(spec.dtype)).append(spec.requires_grad ? ":grad" : "");
 }
 
 std::string torch_dtype_name(const std::string& dtype) {

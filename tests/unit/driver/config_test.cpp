@@ -17,7 +17,7 @@ TEST(Config, EverySetting) {
   CompileOptions options;
   const Expected<Success> read = read_config_text(
       "input: m.pt\noutput: m.ms.pt\nbudget: 0.6x\ntarget: h200\nshape:\n  - ids=8x128:int64\n  - labels=8:int64\n"
-      "optimizer: sgd:momentum\npolicy: greedy\nall-tangents: true\ntime-limit: 2.5\ndry-run: true\nexplain: h.0\nreport: r.json\n"
+      "optimizer: sgd:momentum\npolicy: greedy\nall-tangents: true\nsearch-rounds: 25\ndry-run: true\nexplain: h.0\nreport: r.json\n"
       "emit: plan\nemit-to: p.json\nverbose: true\n",
       "c.yaml", options);
   ASSERT_TRUE(bool(read)) << read.error().message;
@@ -30,7 +30,7 @@ TEST(Config, EverySetting) {
   EXPECT_EQ(options.optimizer.kind, Optimizer::Kind::kSgdMomentum);
   EXPECT_EQ(options.policy, "greedy");
   EXPECT_TRUE(options.all_tangents);
-  EXPECT_DOUBLE_EQ(options.time_limit_s, 2.5);
+  EXPECT_EQ(options.search_rounds, 25);
   EXPECT_TRUE(options.dry_run);
   EXPECT_EQ(options.explain, "h.0");
   EXPECT_EQ(options.report, "r.json");
@@ -79,7 +79,7 @@ TEST(Config, WrongValuesNameTheLine) {
 TEST(Config, PrintedFormReadsBack) {
   CompileOptions options;
   ASSERT_TRUE(bool(read_config_text("input: 'a b: #.pt'\nbudget: min\nshape: [x=4x4:bf16:grad, 't=():int64']\nexplain: '*'\n"
-                                    "quiet: true\ntime-limit: 0.25\noptimizer: none\n",
+                                    "quiet: true\nsearch-rounds: 7\noptimizer: none\n",
                                     "c", options)));
   const std::string printed = print_config(options);
   CompileOptions again;
@@ -109,6 +109,14 @@ TEST(Options, WhatIsMissingIsNamed) {
   options.report = "r.html";
   EXPECT_EQ(check_options(options).error().code, Exit::kUsage);
   options.report = "r.txt";
+  options.emit = Emit::kProblem;
+  EXPECT_NE(check_options(options).error().message.find("nothing has been planned"), std::string::npos);
+  options.report.clear();
+  options.explain = "";
+  EXPECT_NE(check_options(options).error().message.find("both write to standard output"), std::string::npos);
+  options.emit_to = "x";
+  EXPECT_TRUE(bool(check_options(options)));
+  options.emit = Emit::kNothing;
   options.emit_to = "x";
   EXPECT_EQ(check_options(options).error().message, "--emit-to without --emit");
 }
