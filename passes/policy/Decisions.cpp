@@ -25,8 +25,7 @@ namespace {
 class Explainer {
 public:
   Explainer(const BuiltProblem &built, const planner::Plan &plan)
-      : built(built), problem(built.problem), plan(plan), runs(problem.ops.size()), lastRead(problem.storages.size(), -1),
-        producer(problem.storages.size(), -1) {}
+      : built(built), problem(built.problem), plan(plan), runs(problem.ops.size()), lastRead(problem.storages.size(), -1) {}
 
   std::vector<Decision> run() {
     for (size_t r = 0; r < plan.runs.size(); ++r) {
@@ -34,9 +33,6 @@ public:
       if (!problem.ops[plan.runs[r].op].backward && runs[plan.runs[r].op].size() == 1)
         border = r + 1;
     }
-    for (size_t i = 0; i < problem.ops.size(); ++i)
-      for (int32_t output : problem.ops[i].outputs)
-        producer[output] = i;
     followInstances();
     std::vector<Decision> decisions;
     for (size_t i = 0; i < problem.ops.size(); ++i)
@@ -118,7 +114,7 @@ private:
     for (size_t r = runs[index][1] + 1; r < plan.runs.size(); ++r)
       for (int32_t input : problem.ops[plan.runs[r].op].inputs)
         if (llvm::is_contained(outputs, input))
-          return callAt(r);
+          return callAt(r) + (runs[plan.runs[r].op].front() == r ? "" : " runs again");
     return "its further run";
   }
 
@@ -136,7 +132,6 @@ private:
   const planner::Plan &plan;
   std::vector<std::vector<size_t>> runs;
   std::vector<int64_t> lastRead;
-  std::vector<int32_t> producer;
   size_t border = 0;
 };
 } // namespace

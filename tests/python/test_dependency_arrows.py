@@ -24,7 +24,8 @@ FORBIDDEN: dict[str, list[str]] = {
     "compiler/support": [MLIR, TORCH, r"ir/", r"passes/", r"runtime/", r"tools/", r"compiler/(?!support/)"],
     "compiler/import": [MLIR, r"ir/", r"passes/", r"tools/", r"compiler/driver/"],
     "compiler/capture": [MLIR, r"ir/", r"passes/", r"tools/", r"compiler/(driver|planner|export)/"],
-    "compiler/export": [MLIR, r"ir/", r"passes/", r"tools/", r"compiler/driver/"],
+    # plan_from_ir reads the dialect and the alias analysis; nothing else of MLIR comes near the archive writer.
+    "compiler/export": [MLIR, r"ir/(?!Memscale\.h$)", r"passes/(?!analysis/Storages\.h$)", r"tools/", r"compiler/driver/"],
     "compiler/report": [TORCH, r"tools/", r"compiler/driver/"],
     "compiler/driver": [r"tools/", TORCH],
     "runtime": [MLIR, r"ir/", r"passes/", r"compiler/", r"tools/"],
