@@ -113,7 +113,11 @@ class Compilation {
     import::OpenOptions how;
     how.read_weights = !options_.dry_run && options_.emit == Emit::kNothing;  // planning never looks at them
     Expected<std::shared_ptr<import::Model>> model = import::open(options_.input, how);
-    if (!model) return model.error();
+    if (!model) {
+      Error error = model.error();
+      if (error.message.find(options_.input) == std::string::npos) error.message = "'" + options_.input + "': " + error.message;
+      return error;
+    }
     model_ = std::move(*model);
     const import::ModelInfo& info = import::info(*model_);
     report_.model = std::filesystem::path(options_.input).filename().string();

@@ -14,7 +14,10 @@ namespace memscale::cli {
 int report_error(const Error& error);
 void report_warning(const std::string& text);
 
-/// Prints to standard output; false if that failed (a full disk, a closed pipe).
+/// Text as it may be shown: control characters and bytes that are no UTF-8 become \xNN. Names in archives may hold anything.
+std::string printable(const std::string& text);
+
+/// Prints to standard output as printable(); false if that failed (a full disk, a closed pipe).
 bool print_result(const std::string& text);
 
 /// Shows what is being done: on a terminal once a phase has taken a second, with -v one line per phase and its time.
