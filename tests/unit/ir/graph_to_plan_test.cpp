@@ -186,8 +186,10 @@ TEST(GraphToPlan, TheSmallestPeakRecomputesAndReplaysItsDraws) {
   EXPECT_GT(recomputes(plan), 0u);
   EXPECT_GT(result.time_us, result.base_time_us);
   std::set<int32_t> saved, replayed;
-  for (const auto& i : plan.forward)
-    if (i->rng_save != -1) EXPECT_TRUE(saved.insert(i->rng_save).second);
+  for (const auto& i : plan.forward) {
+    if (i->rng_save == -1) continue;
+    EXPECT_TRUE(saved.insert(i->rng_save).second);
+  }
   for (const auto& i : plan.backward)
     if (i->rng_replay != -1) replayed.insert(i->rng_replay);
   EXPECT_FALSE(replayed.empty());
