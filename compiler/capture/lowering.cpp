@@ -19,10 +19,12 @@ const std::unordered_map<std::string_view, Rule>& rules(const Target& target) {
       {"aten::scaled_dot_product_attention", lower_attention_cpu},
       {"aten::lstm", lower_lstm_cpu},
       {"aten::_convolution", lower_convolution},
+      {"aten::bernoulli_", lower_bernoulli_in_place},
   };
   static const std::unordered_map<std::string_view, Rule> cuda = {
       {"aten::scaled_dot_product_attention", lower_attention_cuda},
       {"aten::_convolution", lower_convolution},
+      {"aten::bernoulli_", lower_bernoulli_in_place},
       {"aten::dropout", lower_dropout_cuda},
       {"aten::_batch_norm_impl_index", lower_batch_norm_cuda},
       {"aten::lstm", refuse_recurrent_cuda},

@@ -1,6 +1,9 @@
 // Dropout, batch normalisation and recurrent layers: the kernels that the target's own dispatch would call.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "compiler/capture/lowering_rules.h"
 #include "compiler/capture/recorder.h"
 
@@ -26,6 +29,24 @@ bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& sche
                                       a[5].toIntVector(), a[6].toBool(), a[7].toIntVector(), a[8].toInt());
   torch::jit::drop(stack, schema.arguments().size());
   stack.emplace_back(std::move(result));
+  return true;
+}
+
+/// bernoulli_ fills dense memory in the order of addresses; its functional form, which capture would record, makes a contiguous tensor and
+/// fills that. Seen through the permutation that makes it contiguous, the tensor gets the same numbers either way.
+bool lower_bernoulli_in_place(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
+  if (schema.overload_name() != "float") return false;
+  const auto* arguments = arguments_of(stack, schema);
+  const at::Tensor self = arguments[0].toTensor();
+  if (self.is_contiguous() || !self.is_non_overlapping_and_dense()) return false;
+  std::vector<int64_t> order(self.dim());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return self.stride(a) > self.stride(b); });
+  const at::Tensor in_memory_order = self.permute(order);
+  if (!in_memory_order.is_contiguous()) return false;
+  in_memory_order.bernoulli_(arguments[1].toDouble(), arguments[2].toOptional<at::Generator>());
+  torch::jit::drop(stack, schema.arguments().size());
+  stack.emplace_back(self);
   return true;
 }
 

@@ -39,6 +39,7 @@ AttentionKernel choose_attention_sm90(const Attention& attention);
 bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool lower_bernoulli_in_place(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool refuse_recurrent_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);

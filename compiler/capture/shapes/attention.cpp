@@ -72,17 +72,62 @@ void cudnn_backward(const c10::OperatorHandle& op, Stack& stack) {
   a.give({meta_like(a.tensor(1)), meta_like(a.tensor(2)), meta_like(a.tensor(3))});
 }
 
+/// Tensors are (batch, tokens, heads, head size) here.
+void flash_forward(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const at::Tensor query = a.tensor(0);
+  if (a.tensor(3).defined())
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "_flash_attention_forward of packed sequences (cum_seq_q): no shape function; pass padded batches");
+  a.give({meta_like(query), meta({query.size(0), query.size(2), query.size(1)}, c10::kFloat), meta({2}, c10::kUInt64), meta({}, c10::kUInt64),
+          meta({0}, query)});
+}
+
+template <size_t kFirst>
+void gradients(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta_like(a.tensor(kFirst)), meta_like(a.tensor(kFirst + 1)), meta_like(a.tensor(kFirst + 2))});
+}
+
+/// query, key, value, bias, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, custom_mask_type, compute_log_sumexp, ...
+void efficient_forward(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const at::Tensor query = a.tensor(0), key = a.tensor(1), value = a.tensor(2);
+  if (a.tensor(4).defined())
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "_efficient_attention_forward of packed sequences (cu_seqlens_q): no shape function; pass padded batches");
+  const int64_t rows = a[10].toBool() ? (query.size(1) + 31) / 32 * 32 : 0;
+  a.give({meta({query.size(0), query.size(1), query.size(2), value.size(3)}, query), meta({query.size(0), query.size(2), rows}, c10::kFloat),
+          meta({}, c10::kLong), meta({}, c10::kLong), query.size(1), key.size(1)});
+}
+
+/// grad_out, query, key, value, bias, ...; tensors that share one storage get gradients that do.
+void efficient_backward(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const at::Tensor bias = a.tensor(4);
+  c10::IValue bias_gradient = at::Tensor();
+  if (bias.defined() && a[op.schema().argumentIndexWithName("bias_requires_grad").value()].toBool()) {
+    const int64_t last = bias.size(-1);
+    Sizes sizes = bias.sizes().vec();
+    sizes.back() = (last + 15) / 16 * 16;
+    bias_gradient = meta(sizes, bias).slice(-1, 0, last);
+  }
+  a.give({meta(a.tensor(1).sizes(), a.tensor(1)), meta(a.tensor(2).sizes(), a.tensor(2)), meta(a.tensor(3).sizes(), a.tensor(3)), bias_gradient});
+}
+
 }  // namespace
 
-void add_attention(Table& cpu, Table& cuda) {
-  cpu["aten::_scaled_dot_product_flash_attention_for_cpu"] = flash_cpu;
-  cpu["aten::_scaled_dot_product_flash_attention_for_cpu_backward"] = flash_cpu_backward;
-  cuda["aten::_scaled_dot_product_flash_attention"] = flash_cuda;
-  cuda["aten::_scaled_dot_product_flash_attention_backward"] = gradients_like_inputs<1>;
-  cuda["aten::_scaled_dot_product_efficient_attention"] = efficient_cuda;
-  cuda["aten::_scaled_dot_product_efficient_attention_backward"] = efficient_cuda_backward;
-  cuda["aten::_scaled_dot_product_cudnn_attention"] = cudnn;
-  cuda["aten::_scaled_dot_product_cudnn_attention_backward"] = cudnn_backward;
+void add_attention(Tables& tables) {
+  tables.cpu["aten::_scaled_dot_product_flash_attention_for_cpu"] = flash_cpu;
+  tables.cpu["aten::_scaled_dot_product_flash_attention_for_cpu_backward"] = flash_cpu_backward;
+  tables.cuda["aten::_scaled_dot_product_flash_attention"] = flash_cuda;
+  tables.cuda["aten::_scaled_dot_product_flash_attention_backward"] = gradients_like_inputs<1>;
+  tables.cuda["aten::_scaled_dot_product_efficient_attention"] = efficient_cuda;
+  tables.cuda["aten::_scaled_dot_product_efficient_attention_backward"] = efficient_cuda_backward;
+  tables.cuda["aten::_scaled_dot_product_cudnn_attention"] = cudnn;
+  tables.cuda["aten::_scaled_dot_product_cudnn_attention_backward"] = cudnn_backward;
+  tables.cuda["aten::_flash_attention_forward"] = flash_forward;
+  tables.cuda["aten::_flash_attention_backward"] = gradients<1>;
+  tables.cuda["aten::_efficient_attention_forward"] = efficient_forward;
+  tables.cuda["aten::_efficient_attention_backward"] = efficient_backward;
 }
 
 }  // namespace memscale::shapes

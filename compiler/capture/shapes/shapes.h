@@ -19,7 +19,10 @@ using ShapeFn = void (*)(const c10::OperatorHandle&, torch::jit::Stack&);
 /// Null if the op has no entry for the target: then libtorch's own meta kernel counts.
 ShapeFn find_shape_function(const c10::OperatorName& name, const capture::Target& target);
 
-/// Names of all entries for a target ("cpu", "cuda"), for tests and docs; "aten::relu", overloads apart where an entry is for one overload.
+/// True if libtorch's C++ meta kernel does not give the op's results on the target: it has none, or the table has an entry.
+bool needs_shape_function(const c10::OperatorHandle& op, const capture::Target& target);
+
+/// Names of all entries for a target ("cpu", "cuda"), for tests and docs: "aten::relu", "aten::where.self".
 std::vector<std::string> shape_function_names(const std::string& device);
 
 }  // namespace memscale::shapes

@@ -1,39 +1,52 @@
-// The table of shape functions. Built once; read only.
+// The table of shape functions. Needs libtorch's dispatcher; built once, read only.
 #include "compiler/capture/shapes/helpers.h"
 
 namespace memscale::shapes {
 namespace {
 
-struct Tables {
-  Table cpu, cuda;
-};
-
 const Tables& tables() {
   static const Tables built = [] {
     Tables t;
-    add_pointwise(t.cpu, t.cuda);
-    add_normalization(t.cpu, t.cuda);
-    add_convolution(t.cpu, t.cuda);
-    add_attention(t.cpu, t.cuda);
-    add_recurrent(t.cpu, t.cuda);
-    add_indexing(t.cpu, t.cuda);
+    add_pointwise(t);
+    add_losses(t);
+    add_reductions(t);
+    add_normalization(t);
+    add_convolution(t);
+    add_pooling(t);
+    add_rearranging(t);
+    add_attention(t);
+    add_recurrent(t);
+    add_indexing(t);
+    add_linear_algebra(t);
+    add_spectral(t);
+    add_creation(t);
     return t;
   }();
   return built;
 }
 
+const std::map<std::string, ShapeFn>& table_of(const std::string& device) { return device == "cuda" ? tables().cuda : tables().cpu; }
+
 }  // namespace
 
 ShapeFn find_shape_function(const c10::OperatorName& name, const capture::Target& target) {
-  const Table& table = target.device == "cuda" ? tables().cuda : tables().cpu;
-  auto found = table.find(name.name + "." + name.overload_name);
-  if (found == table.end()) found = table.find(name.name);
+  const auto& table = table_of(target.device);
+  const auto found = table.find(toString(name));
   return found == table.end() ? nullptr : found->second;
+}
+
+bool needs_shape_function(const c10::OperatorHandle& op, const capture::Target& target) {
+  if (find_shape_function(op.operator_name(), target)) return true;
+  // hasComputedKernelForDispatchKey is no use here: libtorch's fallback for Meta, which throws, counts there as a kernel.
+  for (const auto key : {c10::DispatchKey::Meta, c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::CompositeExplicitAutograd,
+                         c10::DispatchKey::CompositeExplicitAutogradNonFunctional})
+    if (op.hasKernelForDispatchKey(key)) return false;
+  return true;
 }
 
 std::vector<std::string> shape_function_names(const std::string& device) {
   std::vector<std::string> names;
-  for (const auto& [name, function] : device == "cuda" ? tables().cuda : tables().cpu) names.push_back(name);
+  for (const auto& [name, function] : table_of(device)) names.push_back(name);
   return names;
 }
 

@@ -90,6 +90,15 @@ TEST(Capture, DropoutDrawsOnceAndDeadChecksDropOut) {
   EXPECT_EQ(call_of(*graph, "relu").results.size(), 1u);
 }
 
+TEST(Capture, DropoutOfATransposedTensorDrawsInMemoryOrder) {
+  // The mask of a (4, 2)-shaped transpose of a (2, 4) tensor is drawn as (2, 4) and seen as (4, 2), as bernoulli_ fills memory.
+  Builder builder;
+  builder.parameter("weight", at::rand({4}));
+  const auto graph = builder.capture("def forward(self, x):\n    return torch.dropout((x * self.weight).t(), 0.5, True).sum()\n", {{"x", {2, 4}, "f32"}});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->values[call_of(*graph, "bernoulli").results[0].values[0]].sizes, (std::vector<int64_t>{2, 4}));
+}
+
 TEST(Capture, DropoutIsFusedOnCuda) {
   Builder builder;
   builder.parameter("weight", at::rand({8}));
