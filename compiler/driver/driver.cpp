@@ -70,10 +70,19 @@ class Compilation {
       report_.phases.push_back({step.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()});
       if (emitted_) break;
     }
+    unique_warnings();
     return CompileResult{std::move(report_), emitted_.value_or("")};
   }
 
  private:
+  void unique_warnings() {
+    std::vector<std::string> unique;
+    for (std::string& warning : report_.warnings) {
+      if (std::find(unique.begin(), unique.end(), warning) == unique.end()) unique.push_back(std::move(warning));
+    }
+    report_.warnings = std::move(unique);
+  }
+
   /// What can be known to be wrong before the long work.
   Expected<Success> check() {
     struct Output {
@@ -190,11 +199,15 @@ class Compilation {
     planning_options_.search_rounds = options_.search_rounds;
     const bool minimize = options_.budget.kind == Budget::Kind::kMin;
     if (training_step_.optimizer_peak_bytes > planning_options_.budget_bytes) return infeasible();
-    bool planned = mlir::succeeded(passes::planStep(step_, planning_options_, planning_));
-    if (!planned && minimize) {
-      diagnostics_.take_errors();
-      planning_options_.minimize = true;
-      planned = mlir::succeeded(passes::planStep(step_, planning_options_, planning_));
+    bool planned = plan_once();
+    if (!planned && minimize && !planning_.infeasible.empty()) {
+      // The lowest peak first, then the fastest plan that has it.
+      planning_options_.budget_bytes = planner::find_lowest(training_step_.built.problem).peak_bytes;
+      planned = plan_once();
+      if (!planned) {
+        planning_options_.minimize = true;
+        planned = plan_once();
+      }
     }
     if (!planned) return planning_.infeasible.empty() ? internal() : infeasible();
     report_.budget_bytes = minimize ? 0 : planning_options_.budget_bytes;
@@ -202,6 +215,13 @@ class Compilation {
     if (options_.emit == Emit::kPlanned) emitted_ = print_ir(step_);
     if (options_.emit == Emit::kPlan) emitted_ = planner::write_plan(planning_.plan);
     return Success{};
+  }
+
+  /// False leaves the reason in planning_, or else in diagnostics_.
+  bool plan_once() {
+    const bool done = mlir::succeeded(passes::planStep(step_, planning_options_, planning_));
+    if (!done && !planning_.infeasible.empty()) diagnostics_.take_errors();
+    return done;
   }
 
   Expected<Success> infeasible() const { return explain_infeasible(training_step_, options_.budget, planning_options_.budget_bytes); }
@@ -232,6 +252,7 @@ class Compilation {
     plan_.predicted_peak_bytes = report_.planned_peak_bytes;
     plan_.predicted_eager_peak_bytes = report_.eager_peak_bytes;
     plan_.predicted_time_us = report_.planned_time_us;
+    unique_warnings();
     plan_.report = report::to_json(report_, /*with_times=*/false);
     return Success{};
   }

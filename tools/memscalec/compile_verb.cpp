@@ -35,7 +35,11 @@ Expected<Success> write_results(const driver::CompileOptions& options, const dri
     return options.emit_to.empty() ? print(result.emitted) : driver::write_file(options.emit_to, result.emitted);
   }
   if (options.explain) return print(report::explain(result.report, *options.explain));
-  if (options.verbosity >= 0) return print(report::to_text(result.report));
+  if (options.verbosity >= 0) {
+    report::Report shown = result.report;
+    shown.warnings.clear();  // they went to standard error
+    return print(report::to_text(shown));
+  }
   return Success{};
 }
 

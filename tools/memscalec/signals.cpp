@@ -27,7 +27,7 @@ std::vector<std::string>& files() {
   }
   const std::lock_guard<std::mutex> lock(g_mutex);
   for (const std::string& file : files()) ::unlink(file.c_str());
-  const char* text = signal == SIGINT ? "\nmemscalec: interrupted; nothing was written\n" : "\nmemscalec: terminated; nothing was written\n";
+  const char* text = signal == SIGINT ? "\nmemscalec: interrupted\n" : "\nmemscalec: terminated\n";
   std::fputs(text, stderr);
   ::_exit(signal == SIGINT ? static_cast<int>(Exit::kInterrupted) : 128 + signal);
 }
