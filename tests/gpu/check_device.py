@@ -2,7 +2,9 @@
 
 FOLDER holds NAME-DTYPE-BUDGET.ms.pt, compiled from export_models.py's archives for the device. For each: the calls that the plan makes in its
 save-all form against those of eager (below autograd, in order), then three AdamW steps of each, losses, gradients, buffers and parameters
-compared. Peaks are max_memory_allocated over the steps. Exit status 1 if anything differs.
+compared. Where eager itself differs from run to run (attention and embedding backward add with atomics), the first step decides: every loss
+and every gradient that eager repeats must be equal, the others are named. Peaks are max_memory_allocated over the steps. Exit status 1 if
+anything differs.
 """
 
 from __future__ import annotations
@@ -86,6 +88,15 @@ def largest_difference(a: Tensor, b: Tensor) -> float:
     return 0.0 if torch.equal(a, b) else float((a.double() - b.double()).abs().max())
 
 
+def first_step(eager: dict, again: dict, planned: dict) -> dict:
+    """Differences of the first step among what eager repeats, and the names of what it does not."""
+    first, repeat, ours = (r["gradients"][0] for r in (eager, again, planned))
+    unstable = sorted(n for n in first if not torch.equal(first[n], repeat[n]))
+    differing = sorted(n for n in first if n not in unstable and not torch.equal(first[n], ours[n]))
+    return {"loss": largest_difference(eager["losses"][0], planned["losses"][0]), "compared": len(first) - len(unstable),
+            "differing": differing, "eager_does_not_repeat": unstable}
+
+
 def compare(eager: dict, planned: dict) -> dict:
     losses = max(largest_difference(a, b) for a, b in zip(eager["losses"], planned["losses"]))
     gradients = {n: max(largest_difference(a[n], b[n]) for a, b in zip(eager["gradients"], planned["gradients"])) for n in eager["gradients"][0]}
@@ -97,6 +108,19 @@ def compare(eager: dict, planned: dict) -> dict:
 def fresh(name: str, dtype: torch.dtype) -> nn.Module:
     torch.manual_seed(0)
     return MODELS[name][0]().to(dtype).cuda().train()
+
+
+def on_device(planned: nn.Module) -> nn.Module:
+    """`to_empty` that keeps tied parameters tied."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in planned.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    planned.to_empty(device="cuda")
+    for first, *others in names.values():
+        for other in others:
+            folder, _, leaf = other.rpartition(".")
+            setattr(planned.get_submodule(folder), leaf, planned.get_parameter(first))
+    return planned
 
 
 def main() -> int:
@@ -119,7 +143,7 @@ def main() -> int:
             for archive in sorted(folder.glob(f"{name}-{label}-*.ms.pt")):
                 run: dict = {"archive": archive.name, "eager_against_itself": self_difference}
                 try:
-                    planned = memscale.load(archive, load_weights=False).to_empty(device="cuda")
+                    planned = on_device(memscale.load(archive, load_weights=False))
                     planned.load_state_dict(fresh(name, dtype).state_dict())
                     if "1.0x" in archive.name:
                         with Calls() as plan_calls:
@@ -133,7 +157,10 @@ def main() -> int:
                     result = train(planned, inputs, dtype)
                     run.update(difference=compare(eager, result), eager_peak=eager["peak"], planned_peak=result["peak"], eager_step_s=eager["step_s"],
                                planned_step_s=result["step_s"], stats={k: int(v) for k, v in memscale.memory_stats(planned).items()})
-                    failed |= any(run["difference"][k] for k in ("losses", "gradients", "state")) or run["stats"].get("fall_backs", 0) > 0
+                    run["first_step"] = first_step(eager, again, result)
+                    repeats = not any(self_difference[k] for k in ("losses", "gradients", "state"))
+                    failed |= run["first_step"]["loss"] != 0 or bool(run["first_step"]["differing"]) or run["stats"].get("fall_backs", 0) > 0
+                    failed |= repeats and any(run["difference"][k] for k in ("losses", "gradients", "state"))
                     del planned
                 except Exception as error:  # noqa: BLE001 - one archive's failure must not hide the others'
                     run["error"] = repr(error)[:2000]
