@@ -90,10 +90,12 @@ Expected<driver::CompileOptions> apply(const CompileArguments& arguments) {
     Expected<Success> read = driver::read_config(arguments.config, options);
     if (!read) return read.error();
   }
+  const bool says_how_loud = std::any_of(arguments.values.begin(), arguments.values.end(), [](const auto& given) {
+    return !given.second.empty() && (std::string_view(given.first->key) == "verbose" || std::string_view(given.first->key) == "quiet");
+  });
+  if (says_how_loud) options.verbosity = 0;  // the file's is overruled
   for (const auto& [setting, values] : arguments.values) {
     if (values.empty()) continue;
-    const std::string key = setting->key;
-    if (key == "verbose" || key == "quiet") options.verbosity = 0;  // the file's is overruled
     if (setting->clear != nullptr) setting->clear(options);
     for (const std::string& value : values) {
       Expected<Success> set = setting->set(options, value);
