@@ -5,6 +5,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <fstream>
+
+#include "compiler/driver/bytes.h"
 #include "runtime/include/memscale/memscale.h"
 #include "tools/memscalec/compare.h"
 #include "tools/memscalec/original_graph.h"
@@ -14,6 +17,17 @@ namespace memscale::cli {
 namespace {
 
 constexpr double kLearningRate = 1e-3;
+
+/// Bytes that this machine can still give out; -1 if it does not say.
+int64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, unit; file >> name;) {
+    int64_t kib = 0;
+    if (name == "MemAvailable:" && file >> kib) return kib * 1024;
+    std::getline(file, unit);
+  }
+  return -1;
+}
 
 struct Different {
   std::string what;
@@ -221,6 +235,13 @@ class Replay {
 }  // namespace
 
 Expected<ReplayResult> replay(const ReplayOptions& options, const PlanFile& file) {
+  // Both sides keep their weights and gradients; they step one after the other.
+  const int64_t needed = file.plan.predicted_eager_peak_bytes + file.plan.predicted_peak_bytes, available = available_bytes();
+  if (available >= 0 && needed > available) {
+    return Error{Exit::kCompile, "the replay needs about " + driver::print_bytes(needed) + " of memory, " + driver::print_bytes(available) +
+                                     " are available",
+                 "use a larger machine, or check the plan's structure alone with --steps 0"};
+  }
   try {
     Expected<OriginalGraph> original = OriginalGraph::open(options.planned, options.against, file.plan);
     if (!original) return original.error();
