@@ -166,9 +166,9 @@ def _minilm_inputs(step: int) -> tuple[Tensor, ...]:
     generator = _generator(step)
     sides = []
     for _ in range(2):
-        ids = torch.randint(1000, 30000, (8, 48), generator=generator)
-        length = torch.randint(8, 49, (8, 1), generator=generator)
-        mask = (torch.arange(48) < length).long()
+        ids = torch.randint(1000, 30000, (16, 64), generator=generator)
+        length = torch.randint(8, 65, (16, 1), generator=generator)
+        mask = (torch.arange(64) < length).long()
         sides += [ids * mask, mask]
     return tuple(sides)
 
@@ -217,7 +217,7 @@ ZOO: dict[str, Entry] = {
         Entry("gpt2", gpt2, lambda step: (_ids(step, 8, 64, 256),), ("ids",)),
         Entry("bert", lambda: MaskedLM().train(), _masked, ("ids", "labels")),
         Entry("llama", llama, lambda step: (_ids(step, 8, 64, 256),), ("ids",)),
-        Entry("resnet50", resnet50, lambda step: _images(step, 8, 64), ("images", "labels")),
+        Entry("resnet50", resnet50, lambda step: _images(step, 32, 64), ("images", "labels")),
         Entry("vit", vit, lambda step: _images(step, 8, 32), ("images", "labels")),
         Entry("lstm", lambda: LSTMClassifier().train(), _labelled, ("ids", "labels")),
         Entry("minilm", minilm, _minilm_inputs, ("first", "first_mask", "rest", "rest_mask")),
