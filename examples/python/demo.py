@@ -55,7 +55,8 @@ def train(folder: Path, way: str) -> None:
             losses.append(loss.detach().clone())
             del loss
             print(f"  {way}: step {step + 1} of {len(data)}, loss {losses[-1].item():.4f}, {times[-1]:.2f} s", file=sys.stderr)
-    torch.save(model.state_dict(), folder / f"{way}-weights.pt")
+    # Not the state_dict: a trace makes buffers persistent that the live model leaves out of it.
+    torch.save({name: p.detach() for name, p in model.named_parameters()}, folder / f"{way}-weights.pt")
     torch.save(losses, folder / f"{way}-losses.pt")
     result: dict[str, Any] = {
         "peak_bytes": static_bytes + sum(t.nbytes for t in data[0]) + tracked.peak_bytes,
