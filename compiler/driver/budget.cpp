@@ -16,7 +16,8 @@ Expected<Budget> parse_budget(const std::string& text) {
     budget.kind = Budget::Kind::kAuto;
   } else if (!text.empty() && text.back() == 'x') {
     budget.kind = Budget::Kind::kFraction;
-    if (!parse_decimal(text.substr(0, text.size() - 1), budget.fraction) || !(budget.fraction > 0) || budget.fraction > 1000) return wrong;
+    if (!parse_decimal(text.substr(0, text.size() - 1), budget.fraction) || !(budget.fraction > 0) || budget.fraction > 1000)
+      return wrong;
   } else {
     Expected<int64_t> bytes = parse_bytes(text);
     if (!bytes || *bytes <= 0) return wrong;

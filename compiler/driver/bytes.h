@@ -8,8 +8,8 @@
 
 namespace memscale::driver {
 
-/// "12GiB", "1.5 GiB", "600MiB", "4KiB", "512B", and the decimal "12GB", "600MB", "4kB". A unit is required; the result is rounded
-/// down to whole bytes. Errors: kUsage, the message says what was expected.
+/// "12GiB", "1.5 GiB", "600MiB", "4KiB", "512B", and the decimal "12GB", "600MB", "4kB". A unit is required; the result is
+/// rounded down to whole bytes. Errors: kUsage, the message says what was expected.
 Expected<int64_t> parse_bytes(const std::string& text);
 
 /// "1.500 GiB", "600.0 MiB", "4.0 KiB", "512 B".

@@ -35,8 +35,8 @@ Expected<std::vector<std::string>> values_of(const Setting& setting, const YAML:
       values.push_back(entry.first.Scalar() + "=" + entry.second.Scalar());
     }
   } else {
-    return Error{Exit::kUsage, where + setting.key + ": expected " + (setting.form == Form::kList ? "text, a list or a map" : "one value"),
-                 ""};
+    return Error{Exit::kUsage,
+                 where + setting.key + ": expected " + (setting.form == Form::kList ? "text, a list or a map" : "one value"), ""};
   }
   return values;
 }
@@ -55,7 +55,8 @@ Expected<Success> apply(const YAML::Node& root, const std::string& name, Compile
     const Setting* setting = find_setting(key);
     if (setting == nullptr) return Error{Exit::kUsage, where + "unknown key '" + key + "'", suggestion(key, setting_keys())};
     if (!seen.insert(key).second) return Error{Exit::kUsage, where + "the key '" + key + "' stands twice", "remove one of them"};
-    if (entry.second.IsNull()) return Error{Exit::kUsage, where + key + ": the value is missing", "remove the line, or give a value"};
+    if (entry.second.IsNull())
+      return Error{Exit::kUsage, where + key + ": the value is missing", "remove the line, or give a value"};
     Expected<std::vector<std::string>> values = values_of(*setting, entry.second, where);
     if (!values) return values.error();
     if (setting->clear != nullptr) setting->clear(options);
@@ -72,7 +73,8 @@ Expected<Success> apply(const YAML::Node& root, const std::string& name, Compile
 Expected<Success> read_config_text(const std::string& text, const std::string& name, CompileOptions& options) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) return Error{Exit::kUsage, name + ": expected one YAML document, found " + std::to_string(documents.size()), ""};
+    if (documents.size() > 1)
+      return Error{Exit::kUsage, name + ": expected one YAML document, found " + std::to_string(documents.size()), ""};
     return documents.empty() ? Expected<Success>(Success{}) : apply(documents.front(), name, options);
   } catch (const YAML::Exception& e) {
     return Error{Exit::kUsage, (e.mark.is_null() ? name + ": " : at(name, e.mark)) + "this is no YAML: " + e.msg, ""};
@@ -88,7 +90,8 @@ Expected<Success> read_config(const std::string& path, CompileOptions& options) 
       return Error{Exit::kUsage, "--config: '" + path + "' cannot be read", "memscalec --print-config > " + path + " writes one"};
     }
   }
-  if (text.str().size() > kLargestFile) return Error{Exit::kUsage, "--config: '" + path + "' is larger than 1 MiB: no configuration", ""};
+  if (text.str().size() > kLargestFile)
+    return Error{Exit::kUsage, "--config: '" + path + "' is larger than 1 MiB: no configuration", ""};
   return read_config_text(text.str(), path, options);
 }
 

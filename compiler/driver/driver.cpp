@@ -224,18 +224,22 @@ class Compilation {
     return done;
   }
 
-  Expected<Success> infeasible() const { return explain_infeasible(training_step_, options_.budget, planning_options_.budget_bytes); }
+  Expected<Success> infeasible() const {
+    return explain_infeasible(training_step_, options_.budget, planning_options_.budget_bytes);
+  }
 
   Expected<Success> rewrite() {
     if (options_.emit == Emit::kRewritten) {
-      const bool done = run_passes([](mlir::OpPassManager& manager) { manager.addNestedPass<ir::StepOp>(passes::createApplyPlan()); });
+      const bool done =
+          run_passes([](mlir::OpPassManager& manager) { manager.addNestedPass<ir::StepOp>(passes::createApplyPlan()); });
       if (!done) return internal();
       emitted_ = print_ir(step_);
       return Success{};
     }
     if (!run_passes(passes::buildRewritePipeline)) {
-      return Error{Exit::kVerification, "the planned step could not be proven to compute what the captured one does; nothing is written\n  " +
-                                            diagnostics_.take_errors(),
+      return Error{Exit::kVerification,
+                   "the planned step could not be proven to compute what the captured one does; nothing is written\n  " +
+                       diagnostics_.take_errors(),
                    "this is a fault of memscale: please report it; another --policy or --budget may pass"};
     }
     if (options_.emit == Emit::kScheduled) emitted_ = print_ir(step_);
@@ -292,7 +296,8 @@ Expected<CompileResult> compile(const CompileOptions& options, const Progress& o
   try {
     return Compilation(options, on_phase).run();
   } catch (const std::bad_alloc&) {
-    return Error{Exit::kCompile, "there is not enough memory on this machine to compile the model", "a structure-only archive needs no weights in memory"};
+    return Error{Exit::kCompile, "there is not enough memory on this machine to compile the model",
+                 "a structure-only archive needs no weights in memory"};
   } catch (const std::exception& e) {
     return Error{Exit::kInternal, std::string("unexpected exception: ") + e.what(), ""};
   }

@@ -25,7 +25,8 @@ std::string temporary_name(const std::string& path) { return path + "." + std::t
 
 Expected<Success> check_writable(const std::string& option, const std::string& path) {
   const auto refuse = [&](const std::string& why) {
-    return Error{Exit::kUsage, option + ": '" + path + "' cannot be written: " + why, "name a file in a folder that exists and that you may write to"};
+    return Error{Exit::kUsage, option + ": '" + path + "' cannot be written: " + why,
+                 "name a file in a folder that exists and that you may write to"};
   };
   std::error_code error;
   if (fs::is_directory(path, error)) return refuse("it is a folder");

@@ -10,8 +10,8 @@ namespace memscale::driver {
 /// Where a file is written before it is renamed to `path`; the archive writer uses the same name.
 std::string temporary_name(const std::string& path);
 
-/// Says before the long work whether `path` can be written: its folder is there and takes files, and it is no folder itself. Leaves
-/// nothing behind. Errors: kUsage.
+/// Says before the long work whether `path` can be written: its folder is there and takes files, and it is no folder itself.
+/// Leaves nothing behind. Errors: kUsage.
 Expected<Success> check_writable(const std::string& option, const std::string& path);
 
 /// Errors: kUsage.

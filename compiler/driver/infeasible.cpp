@@ -32,7 +32,8 @@ std::string working_set(const TrainingStep& step, int32_t op_index) {
   std::sort(needed.begin(), needed.end());
   needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
   std::erase_if(needed, [&](int32_t s) { return problem.storages[s].resident; });
-  std::stable_sort(needed.begin(), needed.end(), [&](int32_t a, int32_t b) { return problem.storages[a].bytes > problem.storages[b].bytes; });
+  std::stable_sort(needed.begin(), needed.end(),
+                   [&](int32_t a, int32_t b) { return problem.storages[a].bytes > problem.storages[b].bytes; });
   std::string text;
   for (size_t i = 0; i < needed.size() && i < kShown; ++i) {
     text += "\n    " + print_bytes(problem.storages[needed[i]].bytes) + "  " + problem.storages[needed[i]].name;
@@ -49,18 +50,20 @@ Error explain_infeasible(const TrainingStep& step, const Budget& budget, int64_t
   const int64_t eager = step.eager_peak_bytes;
   const planner::Plan lowest_plan = planner::find_lowest(step.built.problem);
   const int64_t lowest = std::max(lowest_plan.peak_bytes, step.optimizer_peak_bytes);
-  text += ": the lowest peak found is " + print_bytes(lowest) + of_eager(lowest, eager) + "\n  held throughout (parameters, buffers, inputs, optimizer state): " +
-          print_bytes(step.static_bytes);
+  text += ": the lowest peak found is " + print_bytes(lowest) + of_eager(lowest, eager) +
+          "\n  held throughout (parameters, buffers, inputs, optimizer state): " + print_bytes(step.static_bytes);
   if (step.optimizer_peak_bytes > budget_bytes) {
-    text += "\n  while the optimizer steps (with all gradients and its own temporaries): " + print_bytes(step.optimizer_peak_bytes) +
-            ", which no plan changes";
+    text +=
+        "\n  while the optimizer steps (with all gradients and its own temporaries): " + print_bytes(step.optimizer_peak_bytes) +
+        ", which no plan changes";
   }
   const planner::Tables tables(step.built.problem);
   if (const planner::Floor floor = tables.order_floor(); floor.op >= 0 && floor.bytes > budget_bytes) {
     const ir::KernelOpInterface call = step.built.calls[floor.op];
     const std::string where = ir::describeLocation(call->getLoc());
-    text += "\n  " + step.built.problem.ops[floor.op].name + (where.empty() ? "" : " at " + where) + " needs " + print_bytes(floor.bytes) +
-            " at once: what is held throughout, finished outputs and gradients, and" + working_set(step, floor.op);
+    text += "\n  " + step.built.problem.ops[floor.op].name + (where.empty() ? "" : " at " + where) + " needs " +
+            print_bytes(floor.bytes) + " at once: what is held throughout, finished outputs and gradients, and" +
+            working_set(step, floor.op);
   }
   return {Exit::kInfeasible, text, "--budget " + enough(lowest) + " can be met, and --budget min goes as low as is found"};
 }

@@ -1,4 +1,5 @@
-// Why a budget cannot be met, in words: the op, its place in the source, the storages that stand in the way, the lowest peak found.
+// Why a budget cannot be met, in words: the op, its place in the source, the storages that stand in the way, the lowest peak
+// found.
 #pragma once
 
 #include "compiler/driver/budget.h"

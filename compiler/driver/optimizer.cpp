@@ -8,13 +8,15 @@
 namespace memscale::driver {
 
 Expected<Optimizer> parse_optimizer(const std::string& text) {
-  static const std::vector<std::string> kKnown = {"adamw",       "adamw:fused", "adamw:foreach",      "adamw:none",
-                                                  "sgd",         "sgd:fused",   "sgd:foreach",        "sgd:none",
-                                                  "sgd:momentum", "sgd:momentum:fused", "sgd:momentum:foreach", "sgd:momentum:none",
-                                                  "none"};
+  static const std::vector<std::string> kKnown = {
+      "adamw",        "adamw:fused",        "adamw:foreach",        "adamw:none",
+      "sgd",          "sgd:fused",          "sgd:foreach",          "sgd:none",
+      "sgd:momentum", "sgd:momentum:fused", "sgd:momentum:foreach", "sgd:momentum:none",
+      "none"};
   if (std::find(kKnown.begin(), kKnown.end(), text) == kKnown.end()) {
     const std::string near = nearest(text, kKnown);
-    return Error{Exit::kUsage, "--optimizer: unknown optimizer '" + text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"),
+    return Error{Exit::kUsage,
+                 "--optimizer: unknown optimizer '" + text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"),
                  "adamw, sgd, sgd:momentum (each with :fused, :foreach or :none for torch.optim's implementation), or none"};
   }
   Optimizer optimizer;
@@ -34,8 +36,8 @@ Expected<Optimizer> parse_optimizer(const std::string& text) {
   return optimizer;
 }
 
-OptimizerBytes optimizer_bytes(const Optimizer& optimizer, const std::vector<TrainedParameter>& parameters, const std::string& target,
-                               int64_t scalar_bytes) {
+OptimizerBytes optimizer_bytes(const Optimizer& optimizer, const std::vector<TrainedParameter>& parameters,
+                               const std::string& target, int64_t scalar_bytes) {
   using Form = Optimizer::Form;
   const Form form = optimizer.form != Form::kDefault ? optimizer.form : target == "cuda" ? Form::kForeach : Form::kSingle;
   int64_t all = 0, largest = 0;

@@ -31,7 +31,7 @@ struct TrainedParameter {
 
 /// `scalar_bytes`: what a 4-byte allocation takes on the target; `target`: "cpu" or "cuda". torch.optim of torch 2.11 with its
 /// default arguments (no amsgrad, no capturable, no weight decay of the kind that adds to the gradients).
-OptimizerBytes optimizer_bytes(const Optimizer& optimizer, const std::vector<TrainedParameter>& parameters, const std::string& target,
-                               int64_t scalar_bytes);
+OptimizerBytes optimizer_bytes(const Optimizer& optimizer, const std::vector<TrainedParameter>& parameters,
+                               const std::string& target, int64_t scalar_bytes);
 
 }  // namespace memscale::driver

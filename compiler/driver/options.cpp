@@ -78,7 +78,8 @@ Expected<Success> set_verbosity(Options& options, const std::string& value, cons
   bool on = false;
   Expected<Success> read = set_flag(key, value, on);
   if (!read) return read;
-  if (on && options.verbosity == -level) return Error{Exit::kUsage, "--verbose and --quiet contradict each other", "give one of them"};
+  if (on && options.verbosity == -level)
+    return Error{Exit::kUsage, "--verbose and --quiet contradict each other", "give one of them"};
   if (on) options.verbosity = level;
   return Success{};
 }
@@ -89,22 +90,28 @@ std::vector<Setting> make_settings() {
   using Form = Setting::Form;
   return {
       {Form::kValue, "input", "FILE", "training graph: a TorchScript archive (.pt) or a torch.export archive (.pt2)",
-       [](Options& o, const std::string& v) { return set_text("input", v, o.input); }, [](const Options& o) { return one(o.input); }},
+       [](Options& o, const std::string& v) { return set_text("input", v, o.input); },
+       [](const Options& o) { return one(o.input); }},
       {Form::kValue, "output", "FILE", "planned archive to write, as a rule NAME.ms.pt",
-       [](Options& o, const std::string& v) { return set_text("output", v, o.output); }, [](const Options& o) { return one(o.output); }},
-      {Form::kValue, "budget", "SIZE", "peak of a step: 12GiB, 600MiB, 0.6x of eager's peak, min, auto (the target's memory; default)",
+       [](Options& o, const std::string& v) { return set_text("output", v, o.output); },
+       [](const Options& o) { return one(o.output); }},
+      {Form::kValue, "budget", "SIZE",
+       "peak of a step: 12GiB, 600MiB, 0.6x of eager's peak, min, auto (the target's memory; default)",
        [](Options& o, const std::string& v) { return assign(parse_budget(v), o.budget); },
        [](const Options& o) { return one(o.budget.text); }},
       {Form::kValue, "target", "NAME|FILE", "target profile: a name (cpu, h200) or a YAML file (default: cpu)",
-       [](Options& o, const std::string& v) { return set_text("target", v, o.target); }, [](const Options& o) { return one(o.target); }},
+       [](Options& o, const std::string& v) { return set_text("target", v, o.target); },
+       [](const Options& o) { return one(o.target); }},
       {Form::kList, "shape", "SPEC", "shape of an input, by name or position: ids=8x128:int64, 'n=():float32', x=4x4:bf16:grad",
        add_shape, get_shapes, [](Options& o) { o.shapes.clear(); }},
-      {Form::kValue, "optimizer", "NAME", "whose state the peak counts: adamw (default), sgd, sgd:momentum, each with :fused, :foreach, "
+      {Form::kValue, "optimizer", "NAME",
+       "whose state the peak counts: adamw (default), sgd, sgd:momentum, each with :fused, :foreach, "
        ":none; none",
        [](Options& o, const std::string& v) { return assign(parse_optimizer(v), o.optimizer); },
        [](const Options& o) { return one(o.optimizer.text); }},
       {Form::kValue, "policy", "NAME", "one member of the planner's portfolio instead of the best of all",
-       [](Options& o, const std::string& v) { return set_text("policy", v, o.policy); }, [](const Options& o) { return one(o.policy); }},
+       [](Options& o, const std::string& v) { return set_text("policy", v, o.policy); },
+       [](const Options& o) { return one(o.policy); }},
       {Form::kFlag, "all-tangents", "", "every differentiable output takes an incoming gradient, not the loss alone",
        [](Options& o, const std::string& v) { return set_flag("all-tangents", v, o.all_tangents); },
        [](const Options& o) { return Texts{bool_text(o.all_tangents)}; }},
@@ -120,11 +127,14 @@ std::vector<Setting> make_settings() {
        },
        [](const Options& o) { return !o.explain ? Texts{} : Texts{o.explain->empty() ? "*" : *o.explain}; }},
       {Form::kValue, "report", "FILE", "write the report: FILE.json or FILE.txt",
-       [](Options& o, const std::string& v) { return set_text("report", v, o.report); }, [](const Options& o) { return one(o.report); }},
-      {Form::kValue, "emit", "FORM", "print captured, planned, rewritten or scheduled IR, or the plan or problem as JSON; no archive",
-       set_emit, [](const Options& o) { return o.emit == Emit::kNothing ? Texts{} : Texts{emit_name(o.emit)}; }},
+       [](Options& o, const std::string& v) { return set_text("report", v, o.report); },
+       [](const Options& o) { return one(o.report); }},
+      {Form::kValue, "emit", "FORM",
+       "print captured, planned, rewritten or scheduled IR, or the plan or problem as JSON; no archive", set_emit,
+       [](const Options& o) { return o.emit == Emit::kNothing ? Texts{} : Texts{emit_name(o.emit)}; }},
       {Form::kValue, "emit-to", "FILE", "where --emit writes (default: standard output)",
-       [](Options& o, const std::string& v) { return set_text("emit-to", v, o.emit_to); }, [](const Options& o) { return one(o.emit_to); }},
+       [](Options& o, const std::string& v) { return set_text("emit-to", v, o.emit_to); },
+       [](const Options& o) { return one(o.emit_to); }},
       {Form::kFlag, "verbose", "", "name each phase and its time on standard error",
        [](Options& o, const std::string& v) { return set_verbosity(o, v, "verbose", 1); },
        [](const Options& o) { return Texts{bool_text(o.verbosity > 0)}; }},
@@ -164,7 +174,8 @@ const char* emit_name(Emit emit) {
 }
 
 Expected<Success> check_options(const CompileOptions& options) {
-  if (options.input.empty()) return Error{Exit::kUsage, "no input given", "memscalec IN -o OUT, where IN is a .pt or .pt2 archive"};
+  if (options.input.empty())
+    return Error{Exit::kUsage, "no input given", "memscalec IN -o OUT, where IN is a .pt or .pt2 archive"};
   if (options.output.empty() && !options.dry_run && options.emit == Emit::kNothing) {
     return Error{Exit::kUsage, "no output given", "-o OUT.ms.pt writes the planned archive; --dry-run plans and reports alone"};
   }
@@ -172,14 +183,16 @@ Expected<Success> check_options(const CompileOptions& options) {
     return Error{Exit::kUsage, "--report: expected a name that ends in .json or .txt, found '" + options.report + "'", ""};
   }
   if (!options.report.empty() && (options.emit == Emit::kCaptured || options.emit == Emit::kProblem)) {
-    return Error{Exit::kUsage, "--report with --emit " + std::string(emit_name(options.emit)) + ": nothing has been planned there",
+    return Error{Exit::kUsage,
+                 "--report with --emit " + std::string(emit_name(options.emit)) + ": nothing has been planned there",
                  "leave one of them out, or emit a later form"};
   }
   if (options.explain && options.emit != Emit::kNothing && options.emit_to.empty()) {
     return Error{Exit::kUsage, "--explain and --emit both write to standard output", "name a file: --emit-to FILE"};
   }
   if (!options.emit_to.empty() && options.emit == Emit::kNothing) {
-    return Error{Exit::kUsage, "--emit-to without --emit", "say what to write: --emit captured|planned|rewritten|scheduled|plan|problem"};
+    return Error{Exit::kUsage, "--emit-to without --emit",
+                 "say what to write: --emit captured|planned|rewritten|scheduled|plan|problem"};
   }
   return Success{};
 }

@@ -28,7 +28,8 @@ double error_percent(const passes::PlanningResult& planning, const std::vector<r
     for (int32_t s : op.outputs) again += problem.storages[s].bytes;
     possible = std::max(possible, simulated->curve[i] + again);
   }
-  return kModelErrorPercent + 100.0 * static_cast<double>(possible - planning.planned_peak_bytes) / static_cast<double>(planning.planned_peak_bytes);
+  return kModelErrorPercent +
+         100.0 * static_cast<double>(possible - planning.planned_peak_bytes) / static_cast<double>(planning.planned_peak_bytes);
 }
 
 }  // namespace
@@ -47,7 +48,14 @@ void fill_report(const passes::PlanningResult& planning, const TrainingStep& ste
   report.policy = planning.policy;
   for (const auto& b : planning.baselines) report.baselines.push_back({b.policy, whole(b.peak_bytes), b.time_us});
   for (const auto& d : planning.decisions) {
-    report.decisions.push_back({d.kind, d.tensor, d.op, d.call, d.bytes, d.reruns, d.added_time_us, d.reason,
+    report.decisions.push_back({d.kind,
+                                d.tensor,
+                                d.op,
+                                d.call,
+                                d.bytes,
+                                d.reruns,
+                                d.added_time_us,
+                                d.reason,
                                 {d.file, static_cast<int>(d.line), d.module_path}});
   }
   if (planning.planned_peak_bytes >= step.optimizer_peak_bytes) {

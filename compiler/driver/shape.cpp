@@ -16,23 +16,55 @@ struct DtypeName {
 
 // The first spelling of each dtype is the one that is printed.
 constexpr DtypeName kDtypes[] = {
-    {"float32", "f32"},       {"float", "f32"},       {"f32", "f32"},           {"fp32", "f32"},
-    {"float64", "f64"},       {"double", "f64"},      {"f64", "f64"},           {"float16", "f16"},
-    {"half", "f16"},          {"f16", "f16"},         {"fp16", "f16"},          {"bfloat16", "bf16"},
-    {"bf16", "bf16"},         {"int64", "i64"},       {"long", "i64"},          {"i64", "i64"},
-    {"int32", "i32"},         {"int", "i32"},         {"i32", "i32"},           {"int16", "i16"},
-    {"short", "i16"},         {"i16", "i16"},         {"int8", "i8"},           {"i8", "i8"},
-    {"uint8", "u8"},          {"byte", "u8"},         {"u8", "u8"},             {"bool", "bool"},
-    {"uint16", "u16"},        {"u16", "u16"},         {"uint32", "u32"},        {"u32", "u32"},
-    {"uint64", "u64"},        {"u64", "u64"},
-    {"complex64", "c64"},     {"c64", "c64"},         {"complex128", "c128"},   {"c128", "c128"},
-    {"float8_e4m3fn", "f8e4m3fn"}, {"f8e4m3fn", "f8e4m3fn"}, {"float8_e5m2", "f8e5m2"}, {"f8e5m2", "f8e5m2"},
+    {"float32", "f32"},
+    {"float", "f32"},
+    {"f32", "f32"},
+    {"fp32", "f32"},
+    {"float64", "f64"},
+    {"double", "f64"},
+    {"f64", "f64"},
+    {"float16", "f16"},
+    {"half", "f16"},
+    {"f16", "f16"},
+    {"fp16", "f16"},
+    {"bfloat16", "bf16"},
+    {"bf16", "bf16"},
+    {"int64", "i64"},
+    {"long", "i64"},
+    {"i64", "i64"},
+    {"int32", "i32"},
+    {"int", "i32"},
+    {"i32", "i32"},
+    {"int16", "i16"},
+    {"short", "i16"},
+    {"i16", "i16"},
+    {"int8", "i8"},
+    {"i8", "i8"},
+    {"uint8", "u8"},
+    {"byte", "u8"},
+    {"u8", "u8"},
+    {"bool", "bool"},
+    {"uint16", "u16"},
+    {"u16", "u16"},
+    {"uint32", "u32"},
+    {"u32", "u32"},
+    {"uint64", "u64"},
+    {"u64", "u64"},
+    {"complex64", "c64"},
+    {"c64", "c64"},
+    {"complex128", "c128"},
+    {"c128", "c128"},
+    {"float8_e4m3fn", "f8e4m3fn"},
+    {"f8e4m3fn", "f8e4m3fn"},
+    {"float8_e5m2", "f8e5m2"},
+    {"f8e5m2", "f8e5m2"},
 };
 
 Error wrong(const std::string& text, const std::string& what) {
-  return {Exit::kUsage, "--shape '" + text + "': " + what,
-          "NAME=SIZExSIZE:DTYPE, for example --shape ids=8x128:int64; --shape 'step=():int64' for a scalar, :grad at the end for an "
-          "input that requires grad"};
+  return {
+      Exit::kUsage, "--shape '" + text + "': " + what,
+      "NAME=SIZExSIZE:DTYPE, for example --shape ids=8x128:int64; --shape 'step=():int64' for a scalar, :grad at the end for an "
+      "input that requires grad"};
 }
 
 bool parse_sizes(std::string_view text, std::vector<int64_t>& sizes) {

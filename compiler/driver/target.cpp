@@ -54,7 +54,8 @@ Expected<Target> find_target(const std::string& name) {
   std::error_code error;
   if (name.ends_with(".yaml") || name.find('/') != std::string::npos) {
     if (fs::is_regular_file(name, error)) return load(name);
-    return Error{Exit::kUsage, "--target: there is no file '" + name + "'", "a profile's name works too: " + suggestion("", known_names())};
+    return Error{Exit::kUsage, "--target: there is no file '" + name + "'",
+                 "a profile's name works too: " + suggestion("", known_names())};
   }
   for (const fs::path& folder : folders()) {
     const fs::path path = folder / (name + ".yaml");
@@ -62,7 +63,8 @@ Expected<Target> find_target(const std::string& name) {
   }
   const std::vector<std::string> names = known_names();
   if (names.empty()) {
-    return Error{Exit::kUsage, "--target: no target profiles were found", "name the folder that holds them in MEMSCALE_TARGETS_DIR"};
+    return Error{Exit::kUsage, "--target: no target profiles were found",
+                 "name the folder that holds them in MEMSCALE_TARGETS_DIR"};
   }
   return Error{Exit::kUsage, "--target: unknown target '" + name + "'", suggestion(name, names) + "; or the path of a YAML file"};
 }

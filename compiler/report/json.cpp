@@ -61,7 +61,8 @@ std::string to_json(const Report& r, bool with_times) {
                    {"backward_calls", r.backward_calls}};
   root["target"] = {{"name", r.target}, {"device", r.device}, {"memory_bytes", r.target_memory_bytes}};
   root["budget"] = {{"text", r.budget}, {"bytes", r.budget_bytes}};
-  root["optimizer"] = {{"name", r.optimizer}, {"state_bytes", r.optimizer_state_bytes}, {"temporary_bytes", r.optimizer_temporary_bytes}};
+  root["optimizer"] = {
+      {"name", r.optimizer}, {"state_bytes", r.optimizer_state_bytes}, {"temporary_bytes", r.optimizer_temporary_bytes}};
   root["peaks"] = {{"eager_bytes", r.eager_peak_bytes},
                    {"save_all_bytes", r.save_all_peak_bytes},
                    {"planned_bytes", r.planned_peak_bytes},

@@ -62,9 +62,9 @@ struct Report {
   std::string target, device;
   int64_t target_memory_bytes = 0;  // 0: the profile does not say
 
-  std::string budget;            // as given
+  std::string budget;  // as given
   int64_t budget_bytes = 0;
-  bool applied = true;           // false: no plan beats doing nothing, so the step runs as captured, or needs none
+  bool applied = true;  // false: no plan beats doing nothing, so the step runs as captured, or needs none
 
   std::string optimizer;
   int64_t optimizer_state_bytes = 0, optimizer_temporary_bytes = 0;
@@ -82,9 +82,9 @@ struct Report {
   std::vector<Baseline> baselines;
   std::vector<Decision> decisions;  // largest first
   std::vector<UnknownWorkspace> unknown_workspaces;
-  double error_percent = 0;         // stated bound of the predicted peaks
+  double error_percent = 0;  // stated bound of the predicted peaks
   std::vector<std::string> warnings;
-  std::vector<Phase> phases;        // times of this compilation; not in the archive, whose bytes depend on the input alone
+  std::vector<Phase> phases;  // times of this compilation; not in the archive, whose bytes depend on the input alone
 };
 
 /// memscale.report/1. `with_times`: the phases too.

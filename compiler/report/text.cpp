@@ -39,12 +39,14 @@ std::string share(int64_t part, int64_t whole) {
 
 std::string ratio(double time_us, double base_us) { return base_us > 0 ? format("%.3fx", time_us / base_us) : ""; }
 
-std::string clipped(const std::string& text, size_t width) { return text.size() <= width ? text : text.substr(0, width - 1) + "~"; }
+std::string clipped(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 1) + "~";
+}
 
 std::string decision_line(const Decision& d) {
   const std::string where = print_location(d.location);
-  return format("  %-9s %10s  ", d.kind.c_str(), size(d.bytes).c_str()) + d.tensor + (where.empty() ? "" : "  at " + where) + "\n" +
-         (d.reason.empty() ? "" : format("  %21s  ", "") + d.reason + "\n");
+  return format("  %-9s %10s  ", d.kind.c_str(), size(d.bytes).c_str()) + d.tensor + (where.empty() ? "" : "  at " + where) +
+         "\n" + (d.reason.empty() ? "" : format("  %21s  ", "") + d.reason + "\n");
 }
 
 std::string peaks(const Report& r) {
@@ -64,8 +66,8 @@ std::string peaks(const Report& r) {
 std::string table(const Report& r) {
   std::string text = format("  %-34s %12s %9s %12s %9s\n", "plan", "peak", "of eager", "time", "of base");
   const auto line = [&](const std::string& name, int64_t bytes, double us) {
-    text += format("  %-34s %12s %9s %12s %9s\n", clipped(name, 34).c_str(), size(bytes).c_str(), share(bytes, r.eager_peak_bytes).c_str(),
-                   time(us).c_str(), ratio(us, r.base_time_us).c_str());
+    text += format("  %-34s %12s %9s %12s %9s\n", clipped(name, 34).c_str(), size(bytes).c_str(),
+                   share(bytes, r.eager_peak_bytes).c_str(), time(us).c_str(), ratio(us, r.base_time_us).c_str());
   };
   line("this plan (" + r.policy + ")", r.planned_peak_bytes, r.planned_time_us);
   for (const Baseline& b : r.baselines) line(b.name, b.peak_bytes, b.time_us);
@@ -106,9 +108,11 @@ std::string print_location(const Location& location) {
 }
 
 std::string to_text(const Report& r) {
-  std::string text = r.model + " (" + r.format + "): " + size(r.parameter_bytes) + " in " + std::to_string(r.parameters) + " parameters, " +
-                     std::to_string(r.forward_calls) + " forward and " + std::to_string(r.backward_calls) + " backward calls\n";
-  text += "target " + r.target + (r.target_memory_bytes > 0 ? " (" + size(r.target_memory_bytes) + ")" : "") + ", budget " + r.budget;
+  std::string text = r.model + " (" + r.format + "): " + size(r.parameter_bytes) + " in " + std::to_string(r.parameters) +
+                     " parameters, " + std::to_string(r.forward_calls) + " forward and " + std::to_string(r.backward_calls) +
+                     " backward calls\n";
+  text +=
+      "target " + r.target + (r.target_memory_bytes > 0 ? " (" + size(r.target_memory_bytes) + ")" : "") + ", budget " + r.budget;
   if (r.budget_bytes > 0) text += " = " + size(r.budget_bytes);
   text += ", optimizer " + r.optimizer + " (" + size(r.optimizer_state_bytes) + " of state)\n\n";
   text += peaks(r) + format("  predicted peaks hold within %.1f %%\n\n", r.error_percent);
@@ -117,7 +121,8 @@ std::string to_text(const Report& r) {
   text += "decisions:\n" + decisions(r);
   if (!r.peak_op.empty()) {
     const std::string where = print_location(r.peak_location);
-    text += "\nthe peak is at " + r.peak_op + (where.empty() ? "" : ", " + where) + "; beside what is held throughout, live there:\n";
+    text +=
+        "\nthe peak is at " + r.peak_op + (where.empty() ? "" : ", " + where) + "; beside what is held throughout, live there:\n";
     for (size_t i = 0; i < r.live_at_peak.size() && i < kShownLive; ++i) {
       const LiveStorage& s = r.live_at_peak[i];
       const std::string at = print_location(s.location);
@@ -150,8 +155,9 @@ std::string explain(const Report& r, const std::string& tensor) {
     text += decision_line(d);
   }
   if (!text.empty()) return text;
-  return tensor.empty() ? "no decisions: every tensor is held until its last use\n"
-                        : "no decision about '" + tensor + "': tensors are named by module path, op and call, as in --report FILE.json\n";
+  return tensor.empty()
+             ? "no decisions: every tensor is held until its last use\n"
+             : "no decision about '" + tensor + "': tensors are named by module path, op and call, as in --report FILE.json\n";
 }
 
 }  // namespace memscale::report

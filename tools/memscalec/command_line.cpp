@@ -15,7 +15,8 @@ namespace {
 
 Error unknown_argument(const CLI::App& app, const std::string& argument) {
   if (argument.empty() || argument[0] != '-') {
-    return {Exit::kUsage, "unexpected argument '" + argument + "'", "memscalec takes one input; see " + app.get_name() + " --help"};
+    return {Exit::kUsage, "unexpected argument '" + argument + "'",
+            "memscalec takes one input; see " + app.get_name() + " --help"};
   }
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
@@ -55,7 +56,8 @@ int parse(CLI::App& app, const Arguments& arguments) {
   const std::vector<std::string> extras = app.remaining();
   if (!extras.empty()) {
     // The option that is not known, rather than the value that stood behind it.
-    const auto option = std::find_if(extras.begin(), extras.end(), [](const std::string& e) { return !e.empty() && e[0] == '-'; });
+    const auto option =
+        std::find_if(extras.begin(), extras.end(), [](const std::string& e) { return !e.empty() && e[0] == '-'; });
     return report_error(unknown_argument(app, option != extras.end() ? *option : extras.front()));
   }
   return -1;
@@ -72,7 +74,8 @@ void add_settings(CLI::App& app, CompileArguments& arguments) {
           flags_of(setting), [&values](std::int64_t count) { values.assign(count > 0 ? 1 : 0, "true"); }, setting.help);
       continue;
     }
-    CLI::Option* option = app.add_option(flags_of(setting), values, setting.help)->type_name(setting.value_name)->allow_extra_args(false);
+    CLI::Option* option =
+        app.add_option(flags_of(setting), values, setting.help)->type_name(setting.value_name)->allow_extra_args(false);
     if (setting.form == Form::kOptionalValue) {
       option->expected(0, 1)->type_name("[=" + std::string(setting.value_name) + "]");
     } else {
@@ -80,7 +83,8 @@ void add_settings(CLI::App& app, CompileArguments& arguments) {
     }
     option->multi_option_policy(setting.form == Form::kList ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::Throw);
   }
-  app.add_option("--config", arguments.config, "read settings from a YAML file; the command line has the last word")->type_name("FILE");
+  app.add_option("--config", arguments.config, "read settings from a YAML file; the command line has the last word")
+      ->type_name("FILE");
   app.add_flag("--print-config", arguments.print_config, "print the settings as a YAML file and end");
 }
 
@@ -91,7 +95,8 @@ Expected<driver::CompileOptions> apply(const CompileArguments& arguments) {
     if (!read) return read.error();
   }
   const bool says_how_loud = std::any_of(arguments.values.begin(), arguments.values.end(), [](const auto& given) {
-    return !given.second.empty() && (std::string_view(given.first->key) == "verbose" || std::string_view(given.first->key) == "quiet");
+    return !given.second.empty() &&
+           (std::string_view(given.first->key) == "verbose" || std::string_view(given.first->key) == "quiet");
   });
   if (says_how_loud) options.verbosity = 0;  // the file's is overruled
   for (const auto& [setting, values] : arguments.values) {

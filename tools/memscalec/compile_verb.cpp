@@ -28,7 +28,8 @@ Expected<Success> write_results(const driver::CompileOptions& options, const dri
   };
   if (!options.report.empty()) {
     const bool json = options.report.ends_with(".json");
-    Expected<Success> written = driver::write_file(options.report, json ? report::to_json(result.report, true) : report::to_text(result.report));
+    Expected<Success> written =
+        driver::write_file(options.report, json ? report::to_json(result.report, true) : report::to_text(result.report));
     if (!written) return written;
   }
   if (options.emit != driver::Emit::kNothing) {
@@ -46,11 +47,15 @@ Expected<Success> write_results(const driver::CompileOptions& options, const dri
 }  // namespace
 
 int run_compile(const Arguments& arguments) {
-  CLI::App app("memscalec IN -o OUT: plans the memory of a training graph and writes it with its plan. The result computes the same bits in\n"
-               "less memory. Other verbs: memscalec verify, memscalec inspect.",
-               "memscalec");
-  app.footer("exit codes: 0 ok, 1 compile error, 2 usage, 3 budget infeasible, 4 unsupported input, 5 verification failed, 6 unsafe input,\n"
-             "70 internal, 130 interrupted");
+  CLI::App app(
+      "memscalec IN -o OUT: plans the memory of a training graph and writes it with its plan. The result computes the same bits "
+      "in\n"
+      "less memory. Other verbs: memscalec verify, memscalec inspect.",
+      "memscalec");
+  app.footer(
+      "exit codes: 0 ok, 1 compile error, 2 usage, 3 budget infeasible, 4 unsupported input, 5 verification failed, 6 unsafe "
+      "input,\n"
+      "70 internal, 130 interrupted");
   CompileArguments given;
   add_settings(app, given);
   if (const int code = parse(app, with_explain_value(arguments)); code >= 0) return code;

@@ -59,11 +59,13 @@ json to_json(const PlanFile& file) {
   }
   root["outputs"] = json::array();
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
-    json output = plan.outputs[i]->meta ? tensor_json(std::to_string(i), *plan.outputs[i]->meta) : json{{"name", std::to_string(i)}};
+    json output =
+        plan.outputs[i]->meta ? tensor_json(std::to_string(i), *plan.outputs[i]->meta) : json{{"name", std::to_string(i)}};
     output["differentiated"] = plan.outputs[i]->tangent >= 0;
     root["outputs"].push_back(std::move(output));
   }
-  root["instructions"] = {{"forward", plan.forward.size()}, {"backward", plan.backward.size()},
+  root["instructions"] = {{"forward", plan.forward.size()},
+                          {"backward", plan.backward.size()},
                           {"recomputed", reruns(plan.forward) + reruns(plan.backward)}};
   root["segments"] = json::array();
   for (const auto& segment : plan.segments) {
@@ -97,7 +99,8 @@ std::string report_lines(const json& report) {
   for (const char* kind : {"recompute", "inplace", "keep"}) {
     const json* entry = find(report, "counts", kind);
     if (entry == nullptr || !entry->is_object() || !entry->contains("count") || !entry->contains("bytes")) continue;
-    text += std::string(" ") + kind + " " + std::to_string(number_of(&(*entry)["count"])) + " (" + print_bytes(number_of(&(*entry)["bytes"])) + ")";
+    text += std::string(" ") + kind + " " + std::to_string(number_of(&(*entry)["count"])) + " (" +
+            print_bytes(number_of(&(*entry)["bytes"])) + ")";
   }
   return text + "\n";
 }
@@ -105,28 +108,36 @@ std::string report_lines(const json& report) {
 std::string to_text(const PlanFile& file) {
   const fb::PlanT& plan = file.plan;
   std::string text = "planned by " + plan.producer + " for " + plan.target +
-                     (plan.target_profile.empty() ? "" : " (profile " + plan.target_profile + ")") + ", torch " + plan.torch_version + "\n";
-  text += "file: " + print_bytes(static_cast<int64_t>(file.file_bytes)) + ", plan " + print_bytes(static_cast<int64_t>(file.plan_bytes)) +
-          (file.has_weights ? "" : ", without weights") + "\n";
-  text += "predicted peak: " + print_bytes(plan.predicted_peak_bytes) + ", in eager " + print_bytes(plan.predicted_eager_peak_bytes) + "\n";
+                     (plan.target_profile.empty() ? "" : " (profile " + plan.target_profile + ")") + ", torch " +
+                     plan.torch_version + "\n";
+  text += "file: " + print_bytes(static_cast<int64_t>(file.file_bytes)) + ", plan " +
+          print_bytes(static_cast<int64_t>(file.plan_bytes)) + (file.has_weights ? "" : ", without weights") + "\n";
+  text += "predicted peak: " + print_bytes(plan.predicted_peak_bytes) + ", in eager " +
+          print_bytes(plan.predicted_eager_peak_bytes) + "\n";
   text += report_lines(json::parse(plan.report, nullptr, false));
-  text += "parameters: " + std::to_string(count(plan, fb::Role::Parameter)) + ", buffers: " + std::to_string(count(plan, fb::Role::Buffer)) + "\n";
+  text += "parameters: " + std::to_string(count(plan, fb::Role::Parameter)) +
+          ", buffers: " + std::to_string(count(plan, fb::Role::Buffer)) + "\n";
   for (const auto& argument : plan.arguments) {
     if (argument->role == fb::Role::Input) {
-      text += "input " + argument->name + ": " + layout(*argument->meta) + (argument->requires_grad ? ", requires grad" : "") + "\n";
+      text +=
+          "input " + argument->name + ": " + layout(*argument->meta) + (argument->requires_grad ? ", requires grad" : "") + "\n";
     }
   }
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const fb::OutputT& output = *plan.outputs[i];
     text += "output " + std::to_string(i) + ": " + (output.meta ? layout(*output.meta) : "an argument") +
-            (output.tangent >= 0 ? ", differentiated" : output.requires_grad ? ", its gradient is not planned" : "") + "\n";
+            (output.tangent >= 0    ? ", differentiated"
+             : output.requires_grad ? ", its gradient is not planned"
+                                    : "") +
+            "\n";
   }
-  text += "instructions: " + std::to_string(plan.forward.size()) + " forward, " + std::to_string(plan.backward.size()) + " backward, of them " +
-          std::to_string(reruns(plan.forward) + reruns(plan.backward)) + " recomputed\n";
+  text += "instructions: " + std::to_string(plan.forward.size()) + " forward, " + std::to_string(plan.backward.size()) +
+          " backward, of them " + std::to_string(reruns(plan.forward) + reruns(plan.backward)) + " recomputed\n";
   text += "segments of backward: " + std::to_string(plan.segments.size()) + "\n";
   for (const auto& segment : plan.segments) {
-    text += "  " + (segment->name.empty() ? std::string("(no name)") : segment->name) + ": " + std::to_string(segment->end - segment->begin) +
-            " instructions, " + std::to_string(segment->gradients.size()) + " gradients\n";
+    text += "  " + (segment->name.empty() ? std::string("(no name)") : segment->name) + ": " +
+            std::to_string(segment->end - segment->begin) + " instructions, " + std::to_string(segment->gradients.size()) +
+            " gradients\n";
   }
   text += "guards:";
   for (const auto& guard : plan.guards) text += " " + guard->name + "=" + guard->value;
@@ -136,7 +147,8 @@ std::string to_text(const PlanFile& file) {
 }  // namespace
 
 int run_inspect(const Arguments& arguments) {
-  CLI::App app("Prints what a planned archive holds: target, peaks, decisions, inputs, outputs, segments, guards.", "memscalec inspect");
+  CLI::App app("Prints what a planned archive holds: target, peaks, decisions, inputs, outputs, segments, guards.",
+               "memscalec inspect");
   std::string path;
   bool as_json = false;
   app.add_option("archive", path, "planned archive, NAME.ms.pt")->required()->type_name("FILE");
@@ -144,8 +156,7 @@ int run_inspect(const Arguments& arguments) {
   if (const int code = parse(app, arguments); code >= 0) return code;
   Expected<PlanFile> file = read_plan_file(path);
   if (!file) return report_error(file.error());
-  const std::string text =
-      as_json ? to_json(*file).dump(2, ' ', false, json::error_handler_t::replace) + "\n" : to_text(*file);
+  const std::string text = as_json ? to_json(*file).dump(2, ' ', false, json::error_handler_t::replace) + "\n" : to_text(*file);
   return print_result(text) ? 0 : report_error({Exit::kCompile, "standard output cannot be written", ""});
 }
 

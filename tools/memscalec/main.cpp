@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   try {
     return run(memscale::cli::Arguments(argv + 1, argv + argc));
   } catch (const std::bad_alloc&) {
-    return memscale::cli::report_error({Exit::kCompile, "there is not enough memory on this machine", "close other programs, or use a larger machine"});
+    return memscale::cli::report_error(
+        {Exit::kCompile, "there is not enough memory on this machine", "close other programs, or use a larger machine"});
   } catch (const std::exception& e) {
     return memscale::cli::report_error({Exit::kInternal, std::string("unexpected exception: ") + e.what(), ""});
   } catch (...) {

@@ -44,7 +44,8 @@ Expected<OriginalGraph> OriginalGraph::open(const std::string& planned, const st
                  "name the archive that it was compiled from: --against model.pt"};
   }
   const auto& arguments = method->function().getSchema().arguments();
-  const auto inputs = std::count_if(plan.arguments.begin(), plan.arguments.end(), [](const auto& a) { return a->role == fb::Role::Input; });
+  const auto inputs =
+      std::count_if(plan.arguments.begin(), plan.arguments.end(), [](const auto& a) { return a->role == fb::Role::Input; });
   const bool flat = std::all_of(arguments.begin() + 1, arguments.end(),
                                 [](const c10::Argument& a) { return a.type()->kind() == c10::TypeKind::TensorType; }) &&
                     static_cast<size_t>(inputs) + 1 == arguments.size();

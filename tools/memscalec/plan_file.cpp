@@ -10,7 +10,9 @@ namespace {
 constexpr const char* kRecord = "/extra/memscale/plan.bin";
 constexpr uint64_t kLargestPlan = uint64_t{2} << 30;
 
-Error in_file(const std::string& path, const Error& error) { return {error.code, "'" + path + "': " + error.message, error.help}; }
+Error in_file(const std::string& path, const Error& error) {
+  return {error.code, "'" + path + "': " + error.message, error.help};
+}
 
 }  // namespace
 
@@ -45,8 +47,9 @@ Expected<PlanFile> read_plan_file(const std::string& path) {
     if (argument->record.empty()) {
       result.has_weights = false;
     } else if (zip->find(record->name.substr(0, record->name.find('/') + 1) + argument->record) == nullptr) {
-      return Error{Exit::kUnsafe, "'" + path + "': the plan names the record '" + argument->record + "' for '" + argument->name +
-                                      "', which the archive does not have",
+      return Error{Exit::kUnsafe,
+                   "'" + path + "': the plan names the record '" + argument->record + "' for '" + argument->name +
+                       "', which the archive does not have",
                    "the file is damaged; compile the original again"};
     }
   }

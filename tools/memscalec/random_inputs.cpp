@@ -31,7 +31,8 @@ int64_t largest_of(at::ScalarType dtype) {
 
 at::ScalarType scalar_type(const std::string& dtype) { return *capture::dtype_from_name(dtype); }
 
-RandomInputs::RandomInputs(const fb::PlanT& plan, uint64_t seed, const std::function<int(const std::vector<at::Tensor>&)>& accepts)
+RandomInputs::RandomInputs(const fb::PlanT& plan, uint64_t seed,
+                           const std::function<int(const std::vector<at::Tensor>&)>& accepts)
     : generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {
   for (const auto& argument : plan.arguments) {
     if (argument->role != fb::Role::Input) continue;
@@ -67,7 +68,8 @@ at::Tensor RandomInputs::make(size_t input, int64_t bound) {
     tensor.copy_(at::randint(0, bound, argument.meta->sizes, generator_, at::kLong));
   } else {
     const bool complex = at::isComplexType(dtype);
-    tensor.copy_(at::randn(argument.meta->sizes, generator_, at::TensorOptions().dtype(complex ? at::kComplexFloat : at::kFloat)));
+    tensor.copy_(
+        at::randn(argument.meta->sizes, generator_, at::TensorOptions().dtype(complex ? at::kComplexFloat : at::kFloat)));
   }
   return tensor;
 }
@@ -84,7 +86,9 @@ std::vector<std::string> RandomInputs::describe() const {
     std::string text = arguments_[i]->name + ": " + driver::torch_dtype_name(arguments_[i]->meta->dtype) + " [";
     const auto& sizes = arguments_[i]->meta->sizes;
     for (size_t d = 0; d < sizes.size(); ++d) text.append(d == 0 ? "" : ", ").append(std::to_string(sizes[d]));
-    text += is_integer(dtypes_[i]) ? "], 0.." + std::to_string(bounds_[i] - 1) : dtypes_[i] == at::kBool ? "], true or false" : "], normal";
+    text += is_integer(dtypes_[i])    ? "], 0.." + std::to_string(bounds_[i] - 1)
+            : dtypes_[i] == at::kBool ? "], true or false"
+                                      : "], normal";
     lines.push_back(std::move(text));
   }
   return lines;

@@ -66,7 +66,11 @@ class Untouched {
 class Replay {
  public:
   Replay(const ReplayOptions& options, const PlanFile& file, OriginalGraph original)
-      : options_(options), file_(file), plan_(file.plan), original_(std::move(original)), planned_(load(options.planned, loading())) {}
+      : options_(options),
+        file_(file),
+        plan_(file.plan),
+        original_(std::move(original)),
+        planned_(load(options.planned, loading())) {}
 
   ReplayResult run() {
     match_state();
@@ -91,7 +95,8 @@ class Replay {
     return loading;
   }
 
-  /// Pairs the tensors of both, by name; equal values to begin with. Weights that the archive lacks are made up, the same for both.
+  /// Pairs the tensors of both, by name; equal values to begin with. Weights that the archive lacks are made up, the same for
+  /// both.
   void match_state() {
     const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options_.seed);
     for (const auto& argument : plan_.arguments) {
@@ -146,7 +151,8 @@ class Replay {
 
     generator.set_current_seed(seed);
     const std::vector<c10::IValue> values(for_planned.begin(), for_planned.end());
-    if (const std::string why = planned_.guard_failure(values); !why.empty()) throw std::runtime_error("the plan does not apply here: " + why);
+    if (const std::string why = planned_.guard_failure(values); !why.empty())
+      throw std::runtime_error("the plan does not apply here: " + why);
     const std::vector<at::Tensor> planned = planned_.forward(values);
     backward(planned);
     const at::Tensor planned_random = generator.get_state();
@@ -154,7 +160,8 @@ class Replay {
     generator.set_current_seed(seed);
     const std::vector<at::Tensor> original = original_.forward(for_original);
     if (planned.size() != original.size()) {
-      throw Different{where + "the plan returns " + std::to_string(planned.size()) + " outputs, the original " + std::to_string(original.size())};
+      throw Different{where + "the plan returns " + std::to_string(planned.size()) + " outputs, the original " +
+                      std::to_string(original.size())};
     }
     backward(original);
 
@@ -180,7 +187,8 @@ class Replay {
     size_t next = 0;
     for (const auto& argument : plan_.arguments) {
       if (argument->role != fb::Role::Input) continue;
-      at::Tensor copy = at::empty_strided(inputs[next].sizes(), inputs[next].strides(), inputs[next].options()).copy_(inputs[next]);
+      at::Tensor copy =
+          at::empty_strided(inputs[next].sizes(), inputs[next].strides(), inputs[next].options()).copy_(inputs[next]);
       result.push_back(copy.requires_grad_(argument->requires_grad));
       ++next;
     }
@@ -195,8 +203,10 @@ class Replay {
       const at::Tensor& output = outputs[i];
       const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options_.seed + i);
       roots.push_back(output);
-      tangents.push_back(output.numel() == 1 ? at::ones_like(output.detach())
-                                             : at::randn(output.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(output.scalar_type()));
+      tangents.push_back(
+          output.numel() == 1
+              ? at::ones_like(output.detach())
+              : at::randn(output.sizes(), generator, at::TensorOptions().dtype(at::kFloat)).to(output.scalar_type()));
     }
     if (!roots.empty()) torch::autograd::backward(roots, tangents);
   }
@@ -238,8 +248,9 @@ Expected<ReplayResult> replay(const ReplayOptions& options, const PlanFile& file
   // Both sides keep their weights and gradients; they step one after the other.
   const int64_t needed = file.plan.predicted_eager_peak_bytes + file.plan.predicted_peak_bytes, available = available_bytes();
   if (available >= 0 && needed > available) {
-    return Error{Exit::kCompile, "the replay needs about " + driver::print_bytes(needed) + " of memory, " + driver::print_bytes(available) +
-                                     " are available",
+    return Error{Exit::kCompile,
+                 "the replay needs about " + driver::print_bytes(needed) + " of memory, " + driver::print_bytes(available) +
+                     " are available",
                  "use a larger machine, or check the plan's structure alone with --steps 0"};
   }
   try {
@@ -247,8 +258,9 @@ Expected<ReplayResult> replay(const ReplayOptions& options, const PlanFile& file
     if (!original) return original.error();
     return Replay(options, file, std::move(*original)).run();
   } catch (const Different& d) {
-    return Error{Exit::kVerification, d.what, options.against.empty() ? "do not train with this archive, and please report it"
-                                                                       : "was the planned archive compiled from '" + options.against + "'?"};
+    return Error{Exit::kVerification, d.what,
+                 options.against.empty() ? "do not train with this archive, and please report it"
+                                         : "was the planned archive compiled from '" + options.against + "'?"};
   } catch (const c10::Error& e) {
     return Error{Exit::kCompile, std::string("the replay failed: ") + e.what_without_backtrace(), ""};
   } catch (const std::exception& e) {

@@ -23,7 +23,7 @@ struct ReplayOptions {
 struct ReplayResult {
   std::vector<std::string> inputs;  // how each input was made: "ids: int64 [8, 128], 0..1023"
   size_t outputs = 0, gradients = 0, buffers = 0, parameters = 0;
-  bool finite = true;                       // false: outputs are not finite, so the comparison says less
+  bool finite = true;                         // false: outputs are not finite, so the comparison says less
   std::map<std::string, int64_t> statistics;  // of the planned module
 };
 

@@ -22,7 +22,11 @@ std::string printable(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
+    const size_t length = byte < 0x80                   ? 1
+                          : byte >= 0xc2 && byte < 0xe0 ? 2
+                          : byte >= 0xe0 && byte < 0xf0 ? 3
+                          : byte >= 0xf0 && byte < 0xf5 ? 4
+                                                        : 0;
     bool whole = length > 0 && i + length <= text.size();
     for (size_t k = 1; whole && k < length; ++k) whole = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
     const bool control = length == 1 && (byte < 0x20 || byte == 0x7f) && byte != '\n' && byte != '\t';
@@ -42,7 +46,8 @@ std::string printable(const std::string& text) {
 }
 
 int report_error(const Error& error) {
-  std::fprintf(stderr, "memscalec: %serror:%s %s\n", colour() ? "\033[1;31m" : "", colour() ? "\033[0m" : "", printable(error.message).c_str());
+  std::fprintf(stderr, "memscalec: %serror:%s %s\n", colour() ? "\033[1;31m" : "", colour() ? "\033[0m" : "",
+               printable(error.message).c_str());
   if (!error.help.empty()) std::fprintf(stderr, "  help: %s\n", printable(error.help).c_str());
   if (error.code == Exit::kInternal) {
     std::fprintf(stderr, "  This is a fault of memscale. Please report it with the command and, if you may, the archive.\n");
@@ -51,7 +56,8 @@ int report_error(const Error& error) {
 }
 
 void report_warning(const std::string& text) {
-  std::fprintf(stderr, "memscalec: %swarning:%s %s\n", colour() ? "\033[1;35m" : "", colour() ? "\033[0m" : "", printable(text).c_str());
+  std::fprintf(stderr, "memscalec: %swarning:%s %s\n", colour() ? "\033[1;35m" : "", colour() ? "\033[0m" : "",
+               printable(text).c_str());
 }
 
 bool print_result(const std::string& raw) {

@@ -10,13 +10,16 @@ namespace memscale::cli {
 
 int run_verify(const Arguments& arguments) {
   CLI::App app(
-      "Checks a planned archive: reads its plan anew, and trains it beside its original graph on random inputs, on the CPU. Every output,\n"
-      "gradient, buffer and the state of the random generator must be equal in every bit. Exit code 5 names the first difference.",
+      "Checks a planned archive: reads its plan anew, and trains it beside its original graph on random inputs, on the CPU. "
+      "Every output,\n"
+      "gradient, buffer and the state of the random generator must be equal in every bit. Exit code 5 names the first "
+      "difference.",
       "memscalec verify");
   ReplayOptions options;
   bool quiet = false;
   app.add_option("archive", options.planned, "planned archive, NAME.ms.pt")->required()->type_name("FILE");
-  app.add_option("--against", options.against, "compare with this original archive, not with the graph inside")->type_name("FILE");
+  app.add_option("--against", options.against, "compare with this original archive, not with the graph inside")
+      ->type_name("FILE");
   app.add_option("--steps", options.steps, "training steps (default: 3); 0 checks the plan's structure alone")
       ->check(CLI::Range(0, 1000000))
       ->type_name("N");
@@ -39,10 +42,12 @@ int run_verify(const Arguments& arguments) {
     Expected<ReplayResult> result = replay(options, *file);
     progress.phase("");
     if (!result) return report_error(result.error());
-    text += "replay: " + std::to_string(options.steps) + " steps equal in every bit: " + std::to_string(result->outputs) + " outputs, " +
-            std::to_string(result->gradients) + " gradients, " + std::to_string(result->buffers) + " buffers, generator\n";
+    text += "replay: " + std::to_string(options.steps) + " steps equal in every bit: " + std::to_string(result->outputs) +
+            " outputs, " + std::to_string(result->gradients) + " gradients, " + std::to_string(result->buffers) +
+            " buffers, generator\n";
     for (const std::string& input : result->inputs) text += "  input " + input + "\n";
-    if (!result->finite) report_warning("the outputs on random inputs are not finite: equality says little; compare on real inputs in Python");
+    if (!result->finite)
+      report_warning("the outputs on random inputs are not finite: equality says little; compare on real inputs in Python");
     if (!file->has_weights) text += "  the archive has no weights: random ones were used\n";
   }
   progress.phase("");

@@ -17,7 +17,8 @@ TEST(Config, EverySetting) {
   CompileOptions options;
   const Expected<Success> read = read_config_text(
       "input: m.pt\noutput: m.ms.pt\nbudget: 0.6x\ntarget: h200\nshape:\n  - ids=8x128:int64\n  - labels=8:int64\n"
-      "optimizer: sgd:momentum\npolicy: greedy\nall-tangents: true\nsearch-rounds: 25\ndry-run: true\nexplain: h.0\nreport: r.json\n"
+      "optimizer: sgd:momentum\npolicy: greedy\nall-tangents: true\nsearch-rounds: 25\ndry-run: true\nexplain: h.0\nreport: "
+      "r.json\n"
       "emit: plan\nemit-to: p.json\nverbose: true\n",
       "c.yaml", options);
   ASSERT_TRUE(bool(read)) << read.error().message;
@@ -78,9 +79,10 @@ TEST(Config, WrongValuesNameTheLine) {
 
 TEST(Config, PrintedFormReadsBack) {
   CompileOptions options;
-  ASSERT_TRUE(bool(read_config_text("input: 'a b: #.pt'\nbudget: min\nshape: [x=4x4:bf16:grad, 't=():int64']\nexplain: '*'\n"
-                                    "quiet: true\nsearch-rounds: 7\noptimizer: none\n",
-                                    "c", options)));
+  ASSERT_TRUE(
+      bool(read_config_text("input: 'a b: #.pt'\nbudget: min\nshape: [x=4x4:bf16:grad, 't=():int64']\nexplain: '*'\n"
+                            "quiet: true\nsearch-rounds: 7\noptimizer: none\n",
+                            "c", options)));
   const std::string printed = print_config(options);
   CompileOptions again;
   const Expected<Success> read = read_config_text(printed, "printed", again);

@@ -13,8 +13,8 @@ OptimizerBytes of(const char* text, const char* target) {
 }
 
 TEST(Optimizer, State) {
-  EXPECT_EQ(of("adamw", "cpu").state, 2 * 500 + 2 * 64);   // two moments, a step counter each
-  EXPECT_EQ(of("adamw", "cuda").state, 2 * 500);           // the counters stay on the host
+  EXPECT_EQ(of("adamw", "cpu").state, 2 * 500 + 2 * 64);  // two moments, a step counter each
+  EXPECT_EQ(of("adamw", "cuda").state, 2 * 500);          // the counters stay on the host
   EXPECT_EQ(of("adamw:fused", "cuda").state, 2 * 500 + 2 * 64);
   EXPECT_EQ(of("sgd", "cpu").state, 0);
   EXPECT_EQ(of("sgd:momentum", "cuda").state, 500);
@@ -34,7 +34,8 @@ TEST(Optimizer, UnknownNamesTheNearest) {
   ASSERT_FALSE(bool(wrong));
   EXPECT_EQ(wrong.error().code, Exit::kUsage);
   EXPECT_NE(wrong.error().message.find("'adamw'"), std::string::npos);
-  for (const char* text : {"", "adam:w", "adamw:", "sgd:nesterov", "none:fused"}) EXPECT_FALSE(bool(parse_optimizer(text))) << text;
+  for (const char* text : {"", "adam:w", "adamw:", "sgd:nesterov", "none:fused"})
+    EXPECT_FALSE(bool(parse_optimizer(text))) << text;
 }
 
 }  // namespace

@@ -33,7 +33,14 @@ Report sample() {
   r.planned_time_us = 1250.00049;
   r.policy = "price";
   r.baselines = {{"every-sqrt-n", 70 << 20, 1400}};
-  r.decisions = {{"recompute", "h.0.mlp / aten::gelu #7", "aten::gelu", 7, 8 << 20, 1, 12.5, "not held from call 8 until call 30",
+  r.decisions = {{"recompute",
+                  "h.0.mlp / aten::gelu #7",
+                  "aten::gelu",
+                  7,
+                  8 << 20,
+                  1,
+                  12.5,
+                  "not held from call 8 until call 30",
                   {"model.py", 12, "h.0.mlp"}},
                  {"keep", "aten::mm #9", "aten::mm", 9, 4 << 20, 0, 0, "held", {}},
                  {"inplace", "h.1 / aten::relu #11", "aten::relu", 11, 1 << 20, 0, 0, "takes over", {"model.py", 14, "h.1"}}};
@@ -77,8 +84,8 @@ TEST(Report, NamesThatAreNotUtf8StillGiveJson) {
 
 TEST(Report, TextShowsPeaksBaselinesDecisions) {
   const std::string text = to_text(sample());
-  for (const char* part : {"50.0 MiB", "0.500x", "every-sqrt-n", "1.400x", "h.0.mlp / aten::gelu #7  at model.py:12 (h.0.mlp)", "aten::weird (3)",
-                           "within 2.5 %", "warning: a warning", "compiled in 0.75 s"}) {
+  for (const char* part : {"50.0 MiB", "0.500x", "every-sqrt-n", "1.400x", "h.0.mlp / aten::gelu #7  at model.py:12 (h.0.mlp)",
+                           "aten::weird (3)", "within 2.5 %", "warning: a warning", "compiled in 0.75 s"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) EXPECT_LE(end - begin, 160u);

@@ -28,9 +28,9 @@ TEST(Shape, DefaultsAndForms) {
 }
 
 TEST(Shape, Refused) {
-  for (const char* text : {"x", "x=", "", "=4", "x=4xq:float32", "x=4:floaty", "x=-4:float32", "x=4x4:float32:2", "x=4x", "x=x4", "x=4:",
-                           "x=4:grad:float32", "x=4:int64:grad:grad", "x=(4)", "x=99999999999999999999",
-                           "x=4294967296x4294967296"}) {
+  for (const char* text :
+       {"x", "x=", "", "=4", "x=4xq:float32", "x=4:floaty", "x=-4:float32", "x=4x4:float32:2", "x=4x", "x=x4",
+        "x=4:", "x=4:grad:float32", "x=4:int64:grad:grad", "x=(4)", "x=99999999999999999999", "x=4294967296x4294967296"}) {
     const Expected<capture::InputSpec> spec = parse_shape(text);
     ASSERT_FALSE(bool(spec)) << text;
     EXPECT_EQ(spec.error().code, Exit::kUsage);

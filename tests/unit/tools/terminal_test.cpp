@@ -16,10 +16,12 @@ TEST(Printable, ControlsAndBrokenUtf8AreEscaped) {
   EXPECT_EQ(printable("\033[2J"), "\\x1b[2J");
   EXPECT_EQ(printable("\r\x7f"), "\\x0d\\x7f");
   EXPECT_EQ(printable("\xff"), "\\xff");
-  EXPECT_EQ(printable("\xc3"), "\\xc3");                // cut off
-  EXPECT_EQ(printable("\xc3("), "\\xc3(");              // no continuation
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");       // overlong
-  EXPECT_EQ(printable("\xc2\x9b" "2J"), "\\xc2\\x9b2J");  // a C1 control
+  EXPECT_EQ(printable("\xc3"), "\\xc3");           // cut off
+  EXPECT_EQ(printable("\xc3("), "\\xc3(");         // no continuation
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");  // overlong
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J"),
+            "\\xc2\\x9b2J");  // a C1 control
 }
 
 }  // namespace
