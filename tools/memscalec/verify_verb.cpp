@@ -21,7 +21,7 @@ int run_verify(const Arguments& arguments) {
   app.add_option("--against", options.against, "compare with this original archive, not with the graph inside")
       ->type_name("FILE");
   app.add_option("--steps", options.steps, "training steps (default: 3); 0 checks the plan's structure alone")
-      ->check(CLI::Range(0, 1000000))
+      ->check(CLI::Range(0, 1000000).description(""))
       ->type_name("N");
   app.add_option("--seed", options.seed, "of inputs and random draws (default: 0)")->type_name("N");
   app.add_flag("-q,--quiet", quiet, "print nothing but errors");
