@@ -45,9 +45,7 @@ Attribute DeviceAttr::parse(AsmParser &parser, Type) {
   return get(parser.getContext(), place == "host");
 }
 
-void DeviceAttr::print(AsmPrinter &printer) const {
-  printer << "<" << (getHost() ? "host" : "target") << ">";
-}
+void DeviceAttr::print(AsmPrinter &printer) const { printer << "<" << (getHost() ? "host" : "target") << ">"; }
 
 SourceLocation memscale::ir::getSourceLocation(Location loc) {
   SourceLocation source;
@@ -62,8 +60,7 @@ SourceLocation memscale::ir::getSourceLocation(Location loc) {
   return source;
 }
 
-Location memscale::ir::makeSourceLocation(MLIRContext *context,
-                                          const SourceLocation &source) {
+Location memscale::ir::makeSourceLocation(MLIRContext *context, const SourceLocation &source) {
   Location loc = UnknownLoc::get(context);
   if (!source.file.empty())
     loc = FileLineColLoc::get(context, source.file, source.line, 0);

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Memscale.h"
-
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;
@@ -41,8 +40,7 @@ static void printArg(OpAsmPrinter &p, ValueRange operands, Attribute arg) {
   }
 }
 
-static ParseResult parseArg(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
-                            Attribute &arg) {
+static ParseResult parseArg(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands, Attribute &arg) {
   MLIRContext *context = parser.getContext();
   OpAsmParser::UnresolvedOperand operand;
   OptionalParseResult found = parser.parseOptionalOperand(operand);
@@ -85,11 +83,10 @@ static ArrayAttr plainReturns(MLIRContext *context, size_t results) {
   return ArrayAttr::get(context, returns);
 }
 
-static const StringRef kPrintedAttrs[] = {"id",      "schema", "overload", "args",     "returns",
-                                          "aliases", "mutates", "rng",     "backward", "rng_slot"};
+static const StringRef kPrintedAttrs[] = {"id",      "schema",  "overload", "args",     "returns",
+                                          "aliases", "mutates", "rng",      "backward", "rng_slot"};
 
-template <class Op>
-static void printKernel(Op op, OpAsmPrinter &p) {
+template <class Op> static void printKernel(Op op, OpAsmPrinter &p) {
   p << " " << op.getId() << " \"" << op.getSchema();
   if (!op.getOverload().empty())
     p << "." << op.getOverload();
@@ -160,8 +157,7 @@ static ParseResult parseKernel(OpAsmParser &parser, OperationState &result) {
   result.addAttribute("aliases", b.getArrayAttr(aliases));
   SmallVector<int32_t> mutates;
   if (succeeded(parser.parseOptionalKeyword("mutates")) &&
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
-                                     [&] { return parser.parseInteger(mutates.emplace_back()); }))
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return parser.parseInteger(mutates.emplace_back()); }))
     return failure();
   if (!mutates.empty())
     result.addAttribute("mutates", b.getDenseI32ArrayAttr(mutates));
@@ -262,11 +258,28 @@ static LogicalResult verifyAliases(KernelOpInterface kernel) {
     }
     int64_t limit = alias.getKind() == AliasKind::Operand ? op->getNumOperands() : index;
     if (value < 0 || value >= limit)
-      return op->emitOpError("result #") << index << " shares memory with " << stringifyAliasKind(alias.getKind()) << " #" << value
-                                         << ", expected one below #" << limit;
+      return op->emitOpError("result #") << index << " shares memory with " << stringifyAliasKind(alias.getKind()) << " #"
+                                         << value << ", expected one below #" << limit;
     auto source = cast<StridedTensorType>(kernel.getAliasSource(index).getType());
     if (source.getHost() != type.getHost())
       return op->emitOpError("result #") << index << " shares memory across places";
+  }
+  return success();
+}
+
+/// The sum exists in autograd alone: nothing but a further addition and the return may name it.
+static LogicalResult verifyAccumulation(KernelOpInterface kernel) {
+  Operation *op = kernel;
+  if (!kernel.getAccumulation())
+    return success();
+  if (!kernel.getBackward() || !kernel.getSchema().starts_with("aten::add") || op->getNumOperands() < 2 ||
+      op->getNumResults() != 1)
+    return op->emitOpError("is an accumulation, expected an addition of two tensors in backward");
+  for (OpOperand &use : op->getResult(0).getUses()) {
+    auto user = dyn_cast<KernelOpInterface>(use.getOwner());
+    bool added = user && user.getAccumulation() && (use.getOperandNumber() == 0 || user->getOperand(0) == use.get());
+    if (!added && !isa<FreeOp, ReturnOp>(use.getOwner()))
+      return op->emitOpError("is an accumulation whose sum ") << use.getOwner()->getName() << " reads; autograd alone has it";
   }
   return success();
 }
@@ -282,11 +295,10 @@ static LogicalResult verifyKernel(KernelOpInterface kernel) {
       return op->emitOpError("mutates operand #") << operand << " of " << op->getNumOperands();
   if (kernel.getRngSlot() && !kernel.getRng())
     return op->emitOpError("has a generator slot but draws no random numbers");
-  return success();
+  return verifyAccumulation(kernel);
 }
 
-template <class Op>
-static LogicalResult verifyTakesOver(Op op) {
+template <class Op> static LogicalResult verifyTakesOver(Op op) {
   if (op.getTakesOver() && *op.getTakesOver() >= op->getNumOperands())
     return op.emitOpError("takes over operand #") << *op.getTakesOver() << " of " << op->getNumOperands();
   return success();

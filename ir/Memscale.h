@@ -51,8 +51,7 @@ struct SourceLocation {
   llvm::StringRef modulePath;
 };
 SourceLocation getSourceLocation(mlir::Location loc);
-mlir::Location makeSourceLocation(mlir::MLIRContext *context,
-                                  const SourceLocation &source);
+mlir::Location makeSourceLocation(mlir::MLIRContext *context, const SourceLocation &source);
 
 } // namespace memscale::ir
 

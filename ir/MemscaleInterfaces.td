@@ -17,6 +17,7 @@ def Memscale_KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"operands whose memory the kernel writes", "::llvm::ArrayRef<int32_t>", "getMutates">,
     InterfaceMethod<"draws random numbers", "bool", "getRng">,
     InterfaceMethod<"part of backward", "bool", "getBackward">,
+    InterfaceMethod<"autograd's own addition of two gradients of one argument", "bool", "getAccumulation">,
     InterfaceMethod<"slot of a generator state", "::std::optional<uint32_t>", "getRngSlot">,
     InterfaceMethod<"the repeated block that the kernel belongs to", "::std::optional<uint32_t>", "getBlockNumber">,
     InterfaceMethod<"measured transient memory", "::std::optional<uint64_t>", "getWorkspaceBytes">

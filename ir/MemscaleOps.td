@@ -45,7 +45,7 @@ def Memscale_StepOp : Memscale_Op<"step", [IsolatedFromAbove, Symbol, SingleBloc
 class Memscale_KernelOp<string mnemonic> : Memscale_Op<mnemonic,
     [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, DeclareOpInterfaceMethods<Memscale_KernelOpInterface>]> {
   let arguments = (ins Variadic<Memscale_TensorType>:$tensors, I32Attr:$id, StrAttr:$schema, StrAttr:$overload, ArrayAttr:$args,
-    ArrayAttr:$returns, ArrayAttr:$aliases, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$mutates, UnitAttr:$rng, UnitAttr:$backward,
+    ArrayAttr:$returns, ArrayAttr:$aliases, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$mutates, UnitAttr:$rng, UnitAttr:$backward, UnitAttr:$accumulation,
     OptionalAttr<I32Attr>:$rng_slot, OptionalAttr<I32Attr>:$block_number, OptionalAttr<Memscale_DecisionAttr>:$decision,
     OptionalAttr<I32Attr>:$takes_over, OptionalAttr<I64Attr>:$workspace_bytes);
   let results = (outs Variadic<Memscale_TensorType>:$outputs);
@@ -59,7 +59,8 @@ def Memscale_CallOp : Memscale_KernelOp<"call"> {
     `id` is the number of the call in the captured step. Schema arguments stand in schema order, tensors and constants mixed; `alias` says
     for each result where its memory comes from. A call with `rng` and a slot saves the generator's state there before it draws.
     `takes_over n` asks that the result be written into the memory of operand n. `workspace_bytes` is what the kernel allocates beside its
-    results, where it was measured.
+    results, where it was measured. An `accumulation` adds operand 1 to the gradient that an argument has received so far: the plan hands both
+    to autograd, which adds them as it does in eager.
 
     ```mlir
     %2 = memscale.call 7 "aten::add.Tensor"(%0, %1, 1) alias [fresh(64)]

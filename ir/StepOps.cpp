@@ -88,9 +88,7 @@ static LogicalResult verifyArgument(StepOp step, unsigned index) {
   if (!info)
     return step.emitOpError("argument #") << index << " expected #memscale.argument, found " << step.getArguments()[index];
   auto type = dyn_cast<StridedTensorType>(step.getBlock().getArgument(index).getType());
-  auto fault = [&](const Twine &what) {
-    return step.emitOpError("argument `") << info.getName().getValue() << "` " << what;
-  };
+  auto fault = [&](const Twine &what) { return step.emitOpError("argument `") << info.getName().getValue() << "` " << what; };
   if (!type)
     return fault("is no !memscale.tensor");
   if (info.getStorage() < 0 || info.getStorage() > index)
@@ -98,7 +96,8 @@ static LogicalResult verifyArgument(StepOp step, unsigned index) {
   if (step.getArgumentInfo(info.getStorage()).getStorage() != info.getStorage())
     return fault("shares memory with an argument that is not the first of its memory");
   if (type.getExtent() * type.getElementBytes() > info.getBytes())
-    return fault("reaches " + Twine(type.getExtent() * type.getElementBytes()) + " bytes into memory of " + Twine(info.getBytes()));
+    return fault("reaches " + Twine(type.getExtent() * type.getElementBytes()) + " bytes into memory of " +
+                 Twine(info.getBytes()));
   bool constant = info.getRole() == Role::Constant;
   if (constant != static_cast<bool>(info.getData()))
     return fault(constant ? "is a constant without data" : "carries data but is no constant");

@@ -75,14 +75,12 @@ bool StridedTensorType::isDense() const {
   return true;
 }
 
-LogicalResult StridedTensorType::verify(function_ref<InFlightDiagnostic()> emitError, StringRef dtype,
-                                 ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
-                                 int64_t offset, bool host) {
+LogicalResult StridedTensorType::verify(function_ref<InFlightDiagnostic()> emitError, StringRef dtype, ArrayRef<int64_t> sizes,
+                                        ArrayRef<int64_t> strides, int64_t offset, bool host) {
   if (elementBytes(dtype) == 0)
     return emitError() << "unknown dtype `" << dtype << "`; expected f32, bf16, i64, bool, ...";
   if (sizes.size() != strides.size())
-    return emitError() << "expected one stride for each of " << sizes.size()
-                       << " sizes, found " << strides.size();
+    return emitError() << "expected one stride for each of " << sizes.size() << " sizes, found " << strides.size();
   if (offset < 0)
     return emitError() << "negative storage offset " << offset;
   for (auto [size, stride] : llvm::zip_equal(sizes, strides))
@@ -99,8 +97,7 @@ Type StridedTensorType::parse(AsmParser &parser) {
   if (parser.parseLess() || parser.parseKeyword(&dtype) || parser.parseLSquare())
     return {};
   if (failed(parser.parseOptionalRSquare()))
-    if (parser.parseDimensionList(sizes, /*allowDynamic=*/false, /*withTrailingX=*/false) ||
-        parser.parseRSquare())
+    if (parser.parseDimensionList(sizes, /*allowDynamic=*/false, /*withTrailingX=*/false) || parser.parseRSquare())
       return {};
   strides = contiguousStrides(sizes);
   while (succeeded(parser.parseOptionalComma())) {
@@ -110,9 +107,8 @@ Type StridedTensorType::parse(AsmParser &parser) {
       return {};
     if (word == "strides") {
       strides.clear();
-      if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-            return parser.parseInteger(strides.emplace_back());
-          }))
+      if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                         [&] { return parser.parseInteger(strides.emplace_back()); }))
         return {};
     } else if (word == "offset") {
       if (parser.parseInteger(offset))

@@ -21,7 +21,8 @@ void memscale::passes::buildPreparePipeline(OpPassManager &manager) {
   // What capture recorded is taken at its word from here on: check it first.
   manager.addNestedPass<StepOp>(createVerifyPhase(inPhase(Phase::Captured)));
 
-  // The proof at the end compares with the step as captured, so the copy is taken before anything is changed, dead calls included.
+  // The proof at the end compares with the step as captured, so the copy is taken before anything is changed, dead calls
+  // included.
   manager.addPass(createKeepReference());
 
   // A dead call would be planned for, and its operands held for it.
@@ -55,8 +56,10 @@ void memscale::passes::buildRewritePipeline(OpPassManager &manager) {
 }
 
 void memscale::passes::registerPipelines() {
-  PassPipelineRegistration<>("memscale-prepare", "Everything before the policy: reference, dead calls, blocks", buildPreparePipeline);
-  PassPipelineRegistration<>("memscale-rewrite", "Everything behind the policy: apply, in-place, frees, verification", buildRewritePipeline);
+  PassPipelineRegistration<>("memscale-prepare", "Everything before the policy: reference, dead calls, blocks",
+                             buildPreparePipeline);
+  PassPipelineRegistration<>("memscale-rewrite", "Everything behind the policy: apply, in-place, frees, verification",
+                             buildRewritePipeline);
 }
 
 static LogicalResult run(ModuleOp module, void (*build)(OpPassManager &)) {

@@ -26,8 +26,8 @@ void registerPipelines();
 /// Called when the step has reached a phase: the module can be printed or exported there.
 using PhaseHook = std::function<void(ir::Phase, mlir::ModuleOp)>;
 
-/// From a captured module with one step to a scheduled and verified one. Errors are diagnostics of the module's context; `result` is
-/// filled as far as the planning came (`feasible` tells a budget that cannot be met from other failures).
+/// From a captured module with one step to a scheduled and verified one. Errors are diagnostics of the module's context; `result`
+/// is filled as far as the planning came (`feasible` tells a budget that cannot be met from other failures).
 mlir::LogicalResult runPlanning(mlir::ModuleOp module, const PlanningOptions &options, PlanningResult &result,
                                 const PhaseHook &hook = nullptr);
 

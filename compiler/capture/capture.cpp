@@ -5,6 +5,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "compiler/capture/accumulation.h"
 #include "compiler/capture/dead_calls.h"
 #include "compiler/capture/dtype_names.h"
 #include "compiler/capture/graph_runner.h"
@@ -81,8 +82,10 @@ class Capture {
     std::string at;
     if (!location.file.empty()) at = location.file + ":" + std::to_string(location.line) + ": ";
     if (!location.module_path.empty()) at += "in " + location.module_path + ": ";
-    return {Exit::kCompile, at + "the model cannot be run on these inputs: " + (torch_error ? torch_error->what_without_backtrace() : fault.what()),
-            "check --shape against what the model expects"};
+    return {
+        Exit::kCompile,
+        at + "the model cannot be run on these inputs: " + (torch_error ? torch_error->what_without_backtrace() : fault.what()),
+        "check --shape against what the model expects"};
   }
 
   at::Tensor add_twin(const at::Tensor& meta, Argument argument) {
@@ -126,7 +129,8 @@ class Capture {
   void forward(const std::vector<at::Tensor>& inputs) {
     GraphRunner runner(recorder_, model_.module, state_twins_);
     const bool flat = model_.info.format == "torch.export";  // its ScriptModule takes the flat user inputs
-    const c10::IValue result = runner.run(flat ? std::vector<c10::IValue>(inputs.begin(), inputs.end()) : build_inputs(recorder_.graph().input_structure, inputs));
+    const c10::IValue result = runner.run(flat ? std::vector<c10::IValue>(inputs.begin(), inputs.end())
+                                               : build_inputs(recorder_.graph().input_structure, inputs));
     locations_ = runner.sequence_locations();
     std::vector<at::Tensor> outputs;
     const std::string structure = flatten_outputs(result, outputs);
@@ -143,7 +147,8 @@ class Capture {
       const ValueId now = recorder_.value_of(inner(twin.wrapper));
       if (now == argument.value) continue;
       if (argument.role == Role::kParameter)
-        throw CaptureFault(Exit::kUnsupported, "forward changes parameter " + argument.name + " in place", "update parameters in the optimizer");
+        throw CaptureFault(Exit::kUnsupported, "forward changes parameter " + argument.name + " in place",
+                           "update parameters in the optimizer");
       if (argument.requires_grad)
         throw CaptureFault(Exit::kUnsupported, "forward changes input " + argument.name + " in place, and it requires grad");
       recorder_.graph().writebacks.push_back({argument.value, now});
@@ -152,7 +157,8 @@ class Capture {
 
   /// Which outputs take an incoming gradient: the loss alone where output 0 is one, else every differentiable output.
   std::vector<size_t> differentiated() const {
-    const bool loss_first = !outputs_.empty() && outputs_[0].numel() == 1 && outputs_[0].dim() <= 1 && outputs_[0].requires_grad();
+    const bool loss_first =
+        !outputs_.empty() && outputs_[0].numel() == 1 && outputs_[0].dim() <= 1 && outputs_[0].requires_grad();
     std::vector<size_t> list;
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].requires_grad() && (i == 0 || !loss_first || options_.all_tangents)) list.push_back(i);
@@ -170,9 +176,13 @@ class Capture {
       wanted.push_back(twin.wrapper);
       wanted_arguments.push_back(argument.value);
     }
-    if (wanted.empty()) throw CaptureFault(Exit::kCompile, "no parameter and no input requires grad: there is nothing to train", "export the model with trainable parameters");
+    if (wanted.empty())
+      throw CaptureFault(Exit::kCompile, "no parameter and no input requires grad: there is nothing to train",
+                         "export the model with trainable parameters");
     if (list.empty()) {
-      throw CaptureFault(Exit::kCompile, "no output of forward is differentiable: expected a scalar loss (alone or first in a tuple) or outputs that require grad",
+      throw CaptureFault(Exit::kCompile,
+                         "no output of forward is differentiable: expected a scalar loss (alone or first in a tuple) or outputs "
+                         "that require grad",
                          "return the loss from forward");
     }
     std::vector<at::Tensor> roots, tangents;
@@ -186,13 +196,15 @@ class Capture {
       roots.push_back(outputs_[i]);
       tangents.push_back(functional::to_functional_tensor(meta));
     }
-    const std::vector<at::Tensor> gradients =
-        torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/std::nullopt, /*create_graph=*/false, /*allow_unused=*/true);
+    const ArrivalCounter arrivals(roots, wanted);
+    const std::vector<at::Tensor> gradients = torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/std::nullopt,
+                                                                    /*create_graph=*/false, /*allow_unused=*/true);
     for (size_t i = 0; i < gradients.size(); ++i) {
       Gradient gradient;
       gradient.argument = wanted_arguments[i];
       if (gradients[i].defined()) gradient.value = recorder_.value_of(inner(gradients[i]));
       recorder_.graph().gradients.push_back(gradient);
+      arrivals_.push_back(arrivals.of(i));
     }
   }
 
@@ -200,7 +212,8 @@ class Capture {
     if (recorder_.missing_shape_functions().empty()) return;
     std::string names;
     for (const std::string& name : recorder_.missing_shape_functions()) names += "\n  " + name;
-    throw CaptureFault(Exit::kUnsupported, "no shape function for:" + names, "see docs/adding-an-op.md, or compile in a Python process, where torch's own meta kernels are found");
+    throw CaptureFault(Exit::kUnsupported, "no shape function for:" + names,
+                       "see docs/adding-an-op.md, or compile in a Python process, where torch's own meta kernels are found");
   }
 
   void finish() {
@@ -208,6 +221,7 @@ class Capture {
     graph.warnings.insert(graph.warnings.end(), recorder_.warnings().begin(), recorder_.warnings().end());
     fold_identity_views(graph);
     remove_dead_calls(graph);
+    mark_accumulations(graph, arrivals_);
     if (options_.target.device == "cpu") measure_workspaces(graph);
     graph.guards = runtime::capture_guards(options_.target.device);
     if (options_.target.device == "cuda")  // compiled for, which need not be the machine that compiles
@@ -221,6 +235,7 @@ class Capture {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> state_twins_;
   std::map<uint64_t, Location> locations_;
   std::vector<at::Tensor> outputs_;
+  std::vector<int64_t> arrivals_;  // per gradient, how many tensors autograd added up
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Capture: runs the module once on meta tensors under the dispatcher and writes down forward and backward (docs/rationale/capture.md).
+// Capture: runs the module once on meta tensors under the dispatcher and writes down forward and backward
+// (docs/rationale/capture.md).
 #pragma once
 
 #include <string>
@@ -12,9 +13,9 @@ namespace memscale::capture {
 
 /// One forward input as --shape gives it.
 struct InputSpec {
-  std::string name;            // name or decimal position; empty: the next one
+  std::string name;  // name or decimal position; empty: the next one
   std::vector<int64_t> sizes;
-  std::string dtype = "f32";   // as Value::dtype
+  std::string dtype = "f32";  // as Value::dtype
   bool requires_grad = false;
 };
 
@@ -27,11 +28,13 @@ struct Target {
 struct Options {
   Target target;
   std::vector<InputSpec> inputs;
-  bool all_tangents = false;   // true: every differentiable output takes an incoming gradient; false: only the loss where output 0 is a scalar
+  bool all_tangents =
+      false;  // true: every differentiable output takes an incoming gradient; false: only the loss where output 0 is a scalar
 };
 
-/// Errors: kUsage (missing or wrong shapes), kUnsupported (ops without a shape function, all named at once; data-dependent control
-/// flow, located), kCompile (no scalar loss or differentiable output, nothing that requires grad, a shape error inside the model).
+/// Errors: kUsage (missing or wrong shapes), kUnsupported (ops without a shape function, all named at once; data-dependent
+/// control flow, located), kCompile (no scalar loss or differentiable output, nothing that requires grad, a shape error inside
+/// the model).
 Expected<Graph> capture(const import::Model& model, const Options& options);
 
 }  // namespace memscale::capture

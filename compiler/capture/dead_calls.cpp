@@ -4,20 +4,6 @@
 #include <algorithm>
 
 namespace memscale::capture {
-namespace {
-
-template <class F>
-void for_each_operand(const Call& call, F&& visit) {
-  for (const Arg& arg : call.args) {
-    if (const auto* operand = std::get_if<Operand>(&arg)) visit(operand->value);
-    if (const auto* list = std::get_if<OperandList>(&arg))
-      for (ValueId value : list->values)
-        if (value != kNoValue) visit(value);
-  }
-}
-
-}  // namespace
-
 void remove_dead_calls(Graph& graph) {
   std::vector<bool> value_live(graph.values.size(), false);
   std::vector<bool> storage_live(graph.storages.size(), false);  // a live value, or an argument, lies in it
@@ -51,7 +37,8 @@ void remove_dead_calls(Graph& graph) {
   }
   graph.calls = std::move(calls);
   graph.backward_begin = border;
-  std::erase_if(graph.arguments, [&](const Argument& argument) { return argument.role == Role::kConstant && !value_live[argument.value]; });
+  std::erase_if(graph.arguments,
+                [&](const Argument& argument) { return argument.role == Role::kConstant && !value_live[argument.value]; });
 }
 
 }  // namespace memscale::capture

@@ -5,8 +5,8 @@
 
 namespace memscale::capture {
 
-/// Keeps calls that draw random numbers, calls that write argument memory, and what they and the graph's results need. Value and storage
-/// numbers stay as they are; constants that nothing uses any more are dropped.
+/// Keeps calls that draw random numbers, calls that write argument memory, and what they and the graph's results need. Value and
+/// storage numbers stay as they are; constants that nothing uses any more are dropped.
 void remove_dead_calls(Graph& graph);
 
 }  // namespace memscale::capture

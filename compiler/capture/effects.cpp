@@ -10,7 +10,8 @@
 namespace memscale::capture {
 namespace {
 
-const c10::IValue* argument_named(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, std::string_view name) {
+const c10::IValue* argument_named(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments,
+                                  std::string_view name) {
   const auto& schema = op.schema().arguments();
   for (size_t i = 0; i < schema.size(); ++i)
     if (schema[i].name() == name) return &arguments[i];
@@ -58,7 +59,8 @@ std::vector<size_t> mutated_arguments(const c10::OperatorHandle& op, const std::
     if (op.operator_name().name != entry.op) continue;
     if (!entry.flag.empty() && is_false(argument_named(op, arguments, entry.flag))) continue;
     for (size_t i = 0; i < schema.size(); ++i)
-      if (std::find(entry.arguments.begin(), entry.arguments.end(), schema[i].name()) != entry.arguments.end()) mutated.push_back(i);
+      if (std::find(entry.arguments.begin(), entry.arguments.end(), schema[i].name()) != entry.arguments.end())
+        mutated.push_back(i);
   }
   return mutated;
 }

@@ -68,29 +68,41 @@ struct Result {
 };
 
 struct Location {
-  std::string file;         // empty if unknown
+  std::string file;  // empty if unknown
   int32_t line = 0;
   std::string module_path;  // "transformer.h.3.attn", empty for the root module
 };
 
 struct Call {
-  std::string op;        // "aten::addmm"
-  std::string overload;  // "" or "out", "Tensor", ...
-  std::vector<Arg> args;  // one for each schema argument, in schema order
+  std::string op;               // "aten::addmm"
+  std::string overload;         // "" or "out", "Tensor", ...
+  std::vector<Arg> args;        // one for each schema argument, in schema order
   std::vector<Result> results;  // one for each schema return
   bool backward = false;
-  bool rng = false;                // draws from the generator: an effect, in eager's order
-  std::vector<ValueId> mutates;    // operands whose memory the call writes (hidden mutation included); such a call runs once
-  int64_t workspace_bytes = -1;    // what the kernel allocates beside its results while it runs, where measured; -1: unknown
-  Location location;               // of the forward call that it is or belongs to
+  bool rng = false;              // draws from the generator: an effect, in eager's order
+  bool accumulation = false;     // adds its second operand to the gradient that a leaf has received so far: autograd's own work
+  std::vector<ValueId> mutates;  // operands whose memory the call writes (hidden mutation included); such a call runs once
+  int64_t workspace_bytes = -1;  // what the kernel allocates beside its results while it runs, where measured; -1: unknown
+  Location location;             // of the forward call that it is or belongs to
 };
+
+/// Calls visit(value) for every tensor operand that is there, in schema order.
+template <class F>
+void for_each_operand(const Call& call, F&& visit) {
+  for (const Arg& arg : call.args) {
+    if (const auto* operand = std::get_if<Operand>(&arg)) visit(operand->value);
+    if (const auto* list = std::get_if<OperandList>(&arg))
+      for (const ValueId value : list->values)
+        if (value != kNoValue) visit(value);
+  }
+}
 
 enum class Role : uint8_t { kParameter, kBuffer, kInput, kTangent, kConstant };
 
 /// A value that exists before the step: an argument of it.
 struct Argument {
   Role role;
-  std::string name;             // fully qualified name of a parameter or buffer, name of an input, output name of a tangent
+  std::string name;                  // fully qualified name of a parameter or buffer, name of an input, output name of a tangent
   std::vector<std::string> aliases;  // further qualified names of the same (tied) tensor
   ValueId value = kNoValue;
   bool requires_grad = false;
@@ -100,15 +112,15 @@ struct Argument {
 };
 
 struct Output {
-  ValueId value = kNoValue;     // may be an argument's value, or a view of one
+  ValueId value = kNoValue;  // may be an argument's value, or a view of one
   bool requires_grad = false;
-  ValueId tangent = kNoValue;   // the argument that carries its incoming gradient; kNoValue: not differentiated by this plan
+  ValueId tangent = kNoValue;  // the argument that carries its incoming gradient; kNoValue: not differentiated by this plan
 };
 
 /// The gradient that backward hands to one argument (a parameter or an input that requires it).
 struct Gradient {
   ValueId argument = kNoValue;
-  ValueId value = kNoValue;     // kNoValue: undefined, the argument gets no gradient
+  ValueId value = kNoValue;  // kNoValue: undefined, the argument gets no gradient
 };
 
 /// A buffer (or input) whose new contents are `value` at the end of forward: the runtime copies it there.
@@ -127,7 +139,7 @@ struct Graph {
   std::vector<Output> outputs;
   std::vector<Gradient> gradients;
   std::vector<Writeback> writebacks;
-  std::string input_structure;   // JSON, see docs/formats/plan.md
+  std::string input_structure;  // JSON, see docs/formats/plan.md
   std::string output_structure;
   std::map<std::string, std::string> guards;  // name → value, as the runtime's guard reader spells them
   std::vector<std::string> warnings;          // what the archive lost, what was assumed: reported to the user

@@ -1,12 +1,15 @@
-// Interpreter of TorchScript graphs for capture. No optimisation passes run: they would merge calls that eager makes apart. Needs the
-// recorder's scope to be active; the module is not changed (attribute assignments stay inside the runner).
+// Interpreter of TorchScript graphs for capture. No optimisation passes run: they would merge calls that eager makes apart. Needs
+// the recorder's scope to be active; the module is not changed (attribute assignments stay inside the runner).
 #include "compiler/capture/graph_runner.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
+
+#include <algorithm>
 
 #include "compiler/import/location.h"
 
@@ -38,13 +41,38 @@ c10::IValue as_wrapped_number(const c10::IValue& value) {
   if (!value.isTensor() || !value.toTensor().defined()) return value;
   const at::Tensor& tensor = value.toTensor();
   const bool number = tensor.dim() == 0 && tensor.device().is_cpu() &&
-                      (tensor.scalar_type() == at::kDouble || tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kBool ||
-                       tensor.scalar_type() == at::kComplexDouble);
+                      (tensor.scalar_type() == at::kDouble || tensor.scalar_type() == at::kLong ||
+                       tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kComplexDouble);
   if (!number) return value;
   OutsideCapture outside;
   at::Tensor wrapped = tensor.detach().clone();
   wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
   return wrapped;
+}
+
+/// TorchScript operators that reach into a tensor's memory without the dispatcher: captured tensors have none.
+bool reads_memory(c10::Symbol kind) { return kind == torch::jit::prim::tolist || kind == c10::Symbol::aten("_tensor_to_list"); }
+
+/// A tensor made from numbers or lists of them.
+bool writes_literal(c10::Symbol kind) {
+  static const c10::Symbol kinds[] = {c10::Symbol::aten("tensor"), c10::Symbol::aten("as_tensor"),
+                                      c10::Symbol::aten("_list_to_tensor")};
+  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+}
+
+/// Makes the tensor on the host, as a constant behind a wrapper: the graph may write over it.
+void run_literal(const torch::jit::Node& node, torch::jit::Stack& stack) {
+  c10::IValue device;
+  const bool options = node.kind() != c10::Symbol::aten("_list_to_tensor");  // (data, dtype, device, requires_grad)
+  if (options) {
+    std::swap(device, stack.at(2));
+  }
+  {
+    OutsideCapture outside;
+    node.getOperation()(stack);
+  }
+  const at::Tensor literal = at::functionalization::impl::to_functional_tensor(stack.back().toTensor());
+  stack.back() = device.isNone() ? literal : literal.to(device.toDevice(), literal.scalar_type());
 }
 
 }  // namespace
@@ -62,7 +90,8 @@ c10::IValue GraphRunner::run(std::vector<c10::IValue> inputs) {
   return outputs.at(0);
 }
 
-std::vector<c10::IValue> GraphRunner::run_method(const torch::jit::Graph& graph, std::vector<c10::IValue> inputs, const std::string& path) {
+std::vector<c10::IValue> GraphRunner::run_method(const torch::jit::Graph& graph, std::vector<c10::IValue> inputs,
+                                                 const std::string& path) {
   if (++call_depth_ > kMaxCallDepth) throw CaptureFault(Exit::kUnsupported, "methods call each other more than 1000 deep");
   Values values;
   if (inputs.size() != graph.inputs().size())
@@ -105,7 +134,11 @@ void GraphRunner::run_node(const torch::jit::Node& node, Values& values, const s
       return;
     default:
       if (!run_structural(node, values)) {
-        if (!node.maybeOperator()) unsupported(node, path, std::string("TorchScript node ") + node.kind().toQualString() + " cannot be captured");
+        if (!node.maybeOperator())
+          unsupported(node, path, std::string("TorchScript node ") + node.kind().toQualString() + " cannot be captured");
+        if (reads_memory(node.kind()))
+          unsupported(node, path,
+                      std::string(node.kind().toQualString()) + " reads the contents of a tensor: the graph depends on data");
         run_operator(node, values);
       }
   }
@@ -127,7 +160,8 @@ bool GraphRunner::run_structural(const torch::jit::Node& node, Values& values) {
     }
     case prim::TupleConstruct: {
       const auto type = node.output()->type()->expect<c10::TupleType>();
-      values[node.output()] = type->name() ? c10::ivalue::Tuple::createNamed(inputs(), type) : c10::ivalue::Tuple::create(inputs());
+      values[node.output()] =
+          type->name() ? c10::ivalue::Tuple::createNamed(inputs(), type) : c10::ivalue::Tuple::create(inputs());
       return true;
     }
     case prim::TupleUnpack: {
@@ -159,13 +193,15 @@ bool GraphRunner::run_structural(const torch::jit::Node& node, Values& values) {
     case prim::DictConstruct: {
       const auto type = node.output()->type()->expect<c10::DictType>();
       c10::impl::GenericDict dict(type->getKeyType(), type->getValueType());
-      for (size_t i = 0; i + 1 < node.inputs().size(); i += 2) dict.insert_or_assign(values.at(node.input(i)), values.at(node.input(i + 1)));
+      for (size_t i = 0; i + 1 < node.inputs().size(); i += 2)
+        dict.insert_or_assign(values.at(node.input(i)), values.at(node.input(i + 1)));
       values[node.output()] = std::move(dict);
       return true;
     }
     case prim::CreateObject: {
       const auto type = node.output()->type()->expect<c10::ClassType>();
-      values[node.output()] = c10::ivalue::Object::create(c10::StrongTypePtr(module_._ivalue()->compilation_unit(), type), type->numAttributes());
+      values[node.output()] =
+          c10::ivalue::Object::create(c10::StrongTypePtr(module_._ivalue()->compilation_unit(), type), type->numAttributes());
       return true;
     }
     case prim::Uninitialized:
@@ -177,7 +213,8 @@ bool GraphRunner::run_structural(const torch::jit::Node& node, Values& values) {
       return true;
     case prim::isinstance: {
       bool is = false;
-      for (const c10::TypePtr& type : node.tys(torch::jit::attr::types)) is = is || values.at(node.input()).type<>()->isSubtypeOf(*type);
+      for (const c10::TypePtr& type : node.tys(torch::jit::attr::types))
+        is = is || values.at(node.input()).type<>()->isSubtypeOf(*type);
       values[node.output()] = is;
       return true;
     }
@@ -185,13 +222,15 @@ bool GraphRunner::run_structural(const torch::jit::Node& node, Values& values) {
       // `with` on a context object: TorchScript calls __enter__ and __exit__ of the class.
       const c10::IValue object = values.at(node.input());
       const auto& method = object.toObject()->type()->getMethod("__enter__");
-      values[node.output()] = run_method(*torch::jit::toGraphFunction(method).graph(), {object}, recorder_.location().module_path).at(0);
+      values[node.output()] =
+          run_method(*torch::jit::toGraphFunction(method).graph(), {object}, recorder_.location().module_path).at(0);
       return true;
     }
     case prim::Exit: {
       const c10::IValue object = values.at(node.input());
       const auto& method = object.toObject()->type()->getMethod("__exit__");
-      run_method(*torch::jit::toGraphFunction(method).graph(), {object, c10::IValue(), c10::IValue(), c10::IValue()}, recorder_.location().module_path);
+      run_method(*torch::jit::toGraphFunction(method).graph(), {object, c10::IValue(), c10::IValue(), c10::IValue()},
+                 recorder_.location().module_path);
       values[node.output()] = c10::IValue();
       return true;
     }
@@ -205,10 +244,13 @@ void GraphRunner::run_operator(const torch::jit::Node& node, Values& values) {
   torch::jit::Stack stack;
   for (const torch::jit::Value* input : node.inputs()) stack.push_back(values.at(input));
   if (op.schema().is_vararg()) stack.emplace_back(static_cast<int64_t>(node.inputs().size()));
-  node.getOperation()(stack);
+  if (writes_literal(node.kind()) && !stack.at(0).isTensor())
+    run_literal(node, stack);
+  else
+    node.getOperation()(stack);
   if (stack.size() != node.outputs().size())
-    throw CaptureFault(Exit::kInternal, std::string(node.kind().toQualString()) + " left " + std::to_string(stack.size()) + " values for " +
-                                            std::to_string(node.outputs().size()) + " outputs");
+    throw CaptureFault(Exit::kInternal, std::string(node.kind().toQualString()) + " left " + std::to_string(stack.size()) +
+                                            " values for " + std::to_string(node.outputs().size()) + " outputs");
   for (size_t i = 0; i < stack.size(); ++i) values[node.output(i)] = std::move(stack[i]);
 }
 
@@ -225,7 +267,8 @@ void GraphRunner::run_loop(const torch::jit::Node& node, Values& values, const s
   std::vector<c10::IValue> carried;
   for (size_t i = 2; i < node.inputs().size(); ++i) carried.push_back(values.at(node.input(i)));
   for (int64_t trip = 0; trip < trips && go_on; ++trip) {
-    if (trip >= kMaxLoopIterations) unsupported(node, path, "a loop runs more than " + std::to_string(kMaxLoopIterations) + " times");
+    if (trip >= kMaxLoopIterations)
+      unsupported(node, path, "a loop runs more than " + std::to_string(kMaxLoopIterations) + " times");
     values[body.inputs()[0]] = trip;
     for (size_t i = 0; i < carried.size(); ++i) values[body.inputs()[i + 1]] = carried[i];
     run_block(body, values, path);

@@ -54,8 +54,8 @@ void fold_identity_views(Graph& graph) {
         if (view)
           enter(value);
         else if (!kLazyMath.count(call.op) && !mutated.count(graph.values[value].storage))
-          first.try_emplace({graph.values[value].storage, graph.values[value].dtype, graph.values[value].offset, graph.values[value].sizes,
-                             graph.values[value].strides},
+          first.try_emplace({graph.values[value].storage, graph.values[value].dtype, graph.values[value].offset,
+                             graph.values[value].sizes, graph.values[value].strides},
                             value);
       }
     }

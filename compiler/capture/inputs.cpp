@@ -18,9 +18,11 @@ class Settler {
     size_t next = 0;
     for (InputSpec spec : given) {
       if (spec.name.empty()) spec.name = next < info.inputs.size() ? info.inputs[next++].name : "";
-      const bool number = !spec.name.empty() && spec.name.size() < 6 && spec.name.find_first_not_of("0123456789") == std::string::npos;
+      const bool number =
+          !spec.name.empty() && spec.name.size() < 6 && spec.name.find_first_not_of("0123456789") == std::string::npos;
       if (number && std::stoul(spec.name) < info.inputs.size()) spec.name = info.inputs[std::stoul(spec.name)].name;
-      if (!dtype_from_name(spec.dtype)) throw CaptureFault(Exit::kUsage, "--shape " + spec.name + ": unknown dtype '" + spec.dtype + "'");
+      if (!dtype_from_name(spec.dtype))
+        throw CaptureFault(Exit::kUsage, "--shape " + spec.name + ": unknown dtype '" + spec.dtype + "'");
       if (spec.name.empty()) throw CaptureFault(Exit::kUsage, "more --shape options than inputs (" + input_names() + ")");
       if (!given_.emplace(spec.name, spec).second) throw CaptureFault(Exit::kUsage, "--shape " + spec.name + " is given twice");
     }
@@ -29,7 +31,9 @@ class Settler {
   json settle(const json& node, const std::string& name) {
     if (node.contains("leaf")) return settle_leaf(node);
     if (node.contains("missing"))
-      throw CaptureFault(Exit::kUsage, "input " + name + " of type " + node["missing"].get<std::string>() + " has no default and is no tensor: no option can give its value",
+      throw CaptureFault(Exit::kUsage,
+                         "input " + name + " of type " + node["missing"].get<std::string>() +
+                             " has no default and is no tensor: no option can give its value",
                          "make it an attribute of the module, or give it a default, before exporting");
     if (node.value("open", false)) return node.contains("list") ? settle_list(name) : settle_dict(name);
     json settled = node;
@@ -44,10 +48,12 @@ class Settler {
 
   std::vector<InputSpec> finish() {
     if (!given_.empty())
-      throw CaptureFault(Exit::kUsage, "--shape '" + given_.begin()->first + "' names no input of forward; the inputs are: " + input_names());
+      throw CaptureFault(Exit::kUsage,
+                         "--shape '" + given_.begin()->first + "' names no input of forward; the inputs are: " + input_names());
     if (!missing_.empty())
       throw CaptureFault(Exit::kUsage, "the archive does not say the shape of: " + missing_,
-                         "give --shape NAME=SIZESxSIZES:DTYPE for each, for example --shape " + missing_.substr(0, missing_.find(',')) + "=8x128:int64");
+                         "give --shape NAME=SIZESxSIZES:DTYPE for each, for example --shape " +
+                             missing_.substr(0, missing_.find(',')) + "=8x128:int64");
     return std::move(specs_);
   }
 
@@ -75,7 +81,8 @@ class Settler {
     }
     if (found != given_.end()) {
       if (input.shape_known && (found->second.sizes != input.sizes || found->second.dtype != input.dtype))
-        throw CaptureFault(Exit::kUsage, "--shape " + input.name + " contradicts the archive, whose graph is specialised to its own shapes",
+        throw CaptureFault(Exit::kUsage,
+                           "--shape " + input.name + " contradicts the archive, whose graph is specialised to its own shapes",
                            "leave the option out, or export the model with the shapes that are wanted");
       spec = found->second;
       given_.erase(found);
@@ -120,7 +127,8 @@ SettledInputs settle_inputs(const import::Model& model, const std::vector<InputS
   json structure = json::parse(model.input_structure);
   const json names = structure.value("names", json::array());
   json& args = structure["args"];
-  for (size_t i = 0; i < args.size(); ++i) args[i] = settler.settle(args[i], i < names.size() ? names[i].get<std::string>() : std::to_string(i));
+  for (size_t i = 0; i < args.size(); ++i)
+    args[i] = settler.settle(args[i], i < names.size() ? names[i].get<std::string>() : std::to_string(i));
   if (structure.contains("kwargs"))
     for (auto& [name, child] : structure["kwargs"].items()) child = settler.settle(child, name);
   return {settler.finish(), structure.dump()};

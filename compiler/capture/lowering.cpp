@@ -1,5 +1,6 @@
-// Target-aware lowering: which attention, dropout, batch-norm and recurrent kernels the target's own dispatch would choose. Each rule
-// restates the choice that ATen's composite op makes on that device, for tensors of the capture, which live on the meta device.
+// Target-aware lowering: which attention, dropout, batch-norm and recurrent kernels the target's own dispatch would choose. Each
+// rule restates the choice that ATen's composite op makes on that device, for tensors of the capture, which live on the meta
+// device.
 #include "compiler/capture/lowering.h"
 
 #include <ATen/ATen.h>
@@ -37,7 +38,8 @@ const std::unordered_map<std::string_view, Rule>& rules(const Target& target) {
 
 }  // namespace
 
-bool lower_for_target(const c10::OperatorHandle& op, torch::jit::Stack* stack, const Target& target, std::set<std::string>& warnings) {
+bool lower_for_target(const c10::OperatorHandle& op, torch::jit::Stack* stack, const Target& target,
+                      std::set<std::string>& warnings) {
   const auto& table = rules(target);
   const auto rule = table.find(op.operator_name().name);
   return rule != table.end() && rule->second(*stack, op.schema(), {target, warnings});

@@ -18,22 +18,23 @@ at::Tensor tensor_or_undefined(const c10::IValue& value) { return value.isNone()
 
 }  // namespace
 
-/// A trace holds _convolution with the cuDNN switches of the process that made it. Where they are the defaults the call is the one that
-/// eager makes, under the switches of the process that trains (a guard).
+/// A trace holds _convolution with the cuDNN switches of the process that made it. Where they are the defaults the call is the
+/// one that eager makes, under the switches of the process that trains (a guard).
 bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   if (!schema.overload_name().empty()) return false;
   const auto* a = arguments_of(stack, schema);
-  const bool benchmark = a[9].toBool(), deterministic = a[10].toBool(), cudnn_enabled = a[11].toBool(), allow_tf32 = a[12].toBool();
+  const bool benchmark = a[9].toBool(), deterministic = a[10].toBool(), cudnn_enabled = a[11].toBool(),
+             allow_tf32 = a[12].toBool();
   if (benchmark || deterministic || !cudnn_enabled || !allow_tf32) return false;
-  at::Tensor result = at::convolution(a[0].toTensor(), a[1].toTensor(), a[2].toOptional<at::Tensor>(), a[3].toIntVector(), a[4].toIntVector(),
-                                      a[5].toIntVector(), a[6].toBool(), a[7].toIntVector(), a[8].toInt());
+  at::Tensor result = at::convolution(a[0].toTensor(), a[1].toTensor(), a[2].toOptional<at::Tensor>(), a[3].toIntVector(),
+                                      a[4].toIntVector(), a[5].toIntVector(), a[6].toBool(), a[7].toIntVector(), a[8].toInt());
   torch::jit::drop(stack, schema.arguments().size());
   stack.emplace_back(std::move(result));
   return true;
 }
 
-/// bernoulli_ fills dense memory in the order of addresses; its functional form, which capture would record, makes a contiguous tensor and
-/// fills that. Seen through the permutation that makes it contiguous, the tensor gets the same numbers either way.
+/// bernoulli_ fills dense memory in the order of addresses; its functional form, which capture would record, makes a contiguous
+/// tensor and fills that. Seen through the permutation that makes it contiguous, the tensor gets the same numbers either way.
 bool lower_bernoulli_in_place(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   if (schema.overload_name() != "float") return false;
   const auto* arguments = arguments_of(stack, schema);
@@ -62,8 +63,8 @@ bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& sch
   return true;
 }
 
-/// cuDNN takes float and half inputs whose parameters are float; bf16 and parameters in half go to ATen's own kernel, as do 1-d and
-/// 2-d inputs that are not 4-d or 5-d images (measured on an H200, torch 2.11).
+/// cuDNN takes float and half inputs whose parameters are float; bf16 and parameters in half go to ATen's own kernel, as do 1-d
+/// and 2-d inputs that are not 4-d or 5-d images (measured on an H200, torch 2.11).
 bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context) {
   const auto* arguments = arguments_of(stack, schema);
   const at::Tensor input = arguments[0].toTensor();
@@ -80,20 +81,22 @@ bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& 
   const bool neither = !running_mean.defined() && !running_var.defined();
   const at::ScalarType dtype = input.scalar_type();
   // ATen leaves very large batches to its own kernel: cuDNN's per-activation and spatial modes stop at these sizes.
-  const bool size_fits = (input.dim() == 2 && input.size(0) <= 131070 && training) || (input.dim() == 2 && input.size(0) <= 262136 && !training) ||
-                         (input.dim() >= 3 && input.size(0) <= 880801 && training) || (input.dim() >= 3 && input.size(0) <= 65535 && !training);
+  const bool size_fits =
+      (input.dim() == 2 && input.size(0) <= 131070 && training) || (input.dim() == 2 && input.size(0) <= 262136 && !training) ||
+      (input.dim() >= 3 && input.size(0) <= 880801 && training) || (input.dim() >= 3 && input.size(0) <= 65535 && !training);
   const bool cudnn = cudnn_enabled && (dtype == at::kFloat || dtype == at::kHalf) && weight.defined() && bias.defined() &&
-                     weight.scalar_type() == at::kFloat && (both || (neither && training)) && input.dim() >= 3 && size_fits && eps >= 1e-5 &&
-                     input.numel() > 0;
+                     weight.scalar_type() == at::kFloat && (both || (neither && training)) && input.dim() >= 3 && size_fits &&
+                     eps >= 1e-5 && input.numel() > 0;
   at::Tensor output, save_mean, save_var, reserve;
   if (cudnn) {
     const at::Tensor contiguous = input.contiguous(input.suggest_memory_format());
-    std::tie(output, save_mean, save_var, reserve) = at::cudnn_batch_norm(contiguous, weight.contiguous(), bias.contiguous(),
-                                                                          running_mean.defined() ? running_mean.contiguous() : running_mean,
-                                                                          running_var.defined() ? running_var.contiguous() : running_var, training, momentum, eps);
+    std::tie(output, save_mean, save_var, reserve) = at::cudnn_batch_norm(
+        contiguous, weight.contiguous(), bias.contiguous(), running_mean.defined() ? running_mean.contiguous() : running_mean,
+        running_var.defined() ? running_var.contiguous() : running_var, training, momentum, eps);
   } else {
     reserve = at::empty({0}, input.options().dtype(at::kByte));
-    std::tie(output, save_mean, save_var) = at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+    std::tie(output, save_mean, save_var) =
+        at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
   }
   torch::jit::drop(stack, schema.arguments().size());
   torch::jit::push(stack, output, save_mean, save_var, reserve, static_cast<int64_t>(cudnn ? 1 : 0));
@@ -111,7 +114,8 @@ bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema,
   const double dropout_p = arguments[5].toDouble();
   const bool train = arguments[6].toBool(), bidirectional = arguments[7].toBool(), batch_first = arguments[8].toBool();
   const bool projected = hidden.at(0).size(2) != hidden.at(1).size(2);
-  if (!at::globalContext().userEnabledMkldnn() || input.scalar_type() != at::kFloat || input.numel() == 0 || projected) return false;
+  if (!at::globalContext().userEnabledMkldnn() || input.scalar_type() != at::kFloat || input.numel() == 0 || projected)
+    return false;
 
   constexpr int64_t kLstmMode = 2;
   const int64_t directions = bidirectional ? 2 : 1, tensors_per_cell = has_biases ? 4 : 2;
@@ -144,8 +148,10 @@ bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema,
 }
 
 bool refuse_recurrent_cuda(torch::jit::Stack&, const c10::FunctionSchema& schema, const LoweringContext&) {
-  throw CaptureFault(Exit::kUnsupported, schema.name() + " runs in cuDNN on a CUDA device, and the size of cuDNN's reserve is known to the device alone",
-                     "compile recurrent layers for --target cpu, or unroll the layer from cells (torch.nn.LSTMCell)");
+  throw CaptureFault(
+      Exit::kUnsupported,
+      schema.name() + " runs in cuDNN on a CUDA device, and the size of cuDNN's reserve is known to the device alone",
+      "compile recurrent layers for --target cpu, or unroll the layer from cells (torch.nn.LSTMCell)");
 }
 
 }  // namespace memscale::capture

@@ -1,5 +1,5 @@
-// The rules of target-aware lowering, by op. Each reads the arguments on top of the stack; it returns false to let ATen's own composite
-// decomposition run, or replaces the arguments by the results and returns true.
+// The rules of target-aware lowering, by op. Each reads the arguments on top of the stack; it returns false to let ATen's own
+// composite decomposition run, or replaces the arguments by the results and returns true.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,8 +32,8 @@ struct Attention {
 /// Numbered as at::SDPBackend.
 enum class AttentionKernel { kMath = 0, kFlash = 1, kEfficient = 2, kCudnn = 3 };
 
-/// The choice of torch 2.11 on compute capability 9.0 with cuDNN 9.15 or newer: cuDNN first, then flash, memory-efficient, math. Checked
-/// against torch._fused_sdp_choice on an H200 over 5,184 cases (tests/data/sdpa_choice_sm90.json).
+/// The choice of torch 2.11 on compute capability 9.0 with cuDNN 9.15 or newer: cuDNN first, then flash, memory-efficient, math.
+/// Checked against torch._fused_sdp_choice on an H200 over 5,184 cases (tests/data/sdpa_choice_sm90.json).
 AttentionKernel choose_attention_sm90(const Attention& attention);
 
 bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);

@@ -1,4 +1,5 @@
-// Recording of ATen calls. Needs meta kernels (libtorch's or compiler/capture/shapes); destroys nothing: tensors given are only read.
+// Recording of ATen calls. Needs meta kernels (libtorch's or compiler/capture/shapes); destroys nothing: tensors given are only
+// read.
 #include "compiler/capture/recorder.h"
 
 #include <ATen/ATen.h>
@@ -61,11 +62,18 @@ c10::DispatchKeySet capture_keys() {
 
 std::string op_name(const c10::OperatorHandle& op) { return toString(op.operator_name()); }
 
+/// "foo_(Tensor(a!) self, ...) -> Tensor(a!)": the result is self.
+bool is_in_place(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  const auto writes = [](const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); };
+  return schema.name().back() == '_' && schema.returns().size() == 1 && !schema.arguments().empty() &&
+         writes(schema.arguments()[0]) && writes(schema.returns()[0]) &&
+         schema.arguments()[0].type()->kind() == c10::TypeKind::TensorType;
+}
+
 }  // namespace
 
-OutsideCapture::OutsideCapture()
-    : guard_(capture_keys()),
-      modes_(c10::autograd_dispatch_keyset_with_ADInplaceOrView) {}
+OutsideCapture::OutsideCapture() : guard_(capture_keys()), modes_(c10::autograd_dispatch_keyset_with_ADInplaceOrView) {}
 
 Recorder::Recorder(const Target& target) : target_(target) { graph_.target = target.device; }
 
@@ -84,7 +92,8 @@ ValueId Recorder::new_value(const at::Tensor& meta) {
   Value value;
   const auto name = dtype_name(meta.scalar_type());
   if (!name)
-    throw CaptureFault(Exit::kUnsupported, where() + "a tensor of dtype " + toString(meta.scalar_type()) + ", which is not supported");
+    throw CaptureFault(Exit::kUnsupported,
+                       where() + "a tensor of dtype " + toString(meta.scalar_type()) + ", which is not supported");
   value.dtype = *name;
   value.sizes = meta.sizes().vec();
   value.strides = meta.strides().vec();
@@ -195,7 +204,8 @@ Arg Recorder::argument(const c10::IValue& value, const c10::Argument& schema) {
   if (value.isTensorList() || value.isOptionalTensorList()) {
     OperandList list;
     if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) list.values.push_back(tensor.defined() ? value_of(tensor) : kNoValue);
+      for (const at::Tensor& tensor : value.toTensorVector())
+        list.values.push_back(tensor.defined() ? value_of(tensor) : kNoValue);
     } else {
       for (const auto& tensor : value.toOptionalTensorVector())
         list.values.push_back(tensor && tensor->defined() ? value_of(*tensor) : kNoValue);
@@ -224,10 +234,11 @@ Arg Recorder::argument(const c10::IValue& value, const c10::Argument& schema) {
     if (all_ints) return ints;
   }
   if (value.isGenerator())
-    throw CaptureFault(Exit::kUnsupported, where() + "argument '" + schema.name() + "' is an explicit random generator, which a plan cannot hold",
+    throw CaptureFault(Exit::kUnsupported,
+                       where() + "argument '" + schema.name() + "' is an explicit random generator, which a plan cannot hold",
                        "use the default generator (torch.manual_seed)");
-  throw CaptureFault(Exit::kUnsupported,
-                     where() + "argument '" + schema.name() + "' of type " + value.tagKind() + " is not supported in a captured call");
+  throw CaptureFault(Exit::kUnsupported, where() + "argument '" + schema.name() + "' of type " + value.tagKind() +
+                                             " is not supported in a captured call");
 }
 
 void Recorder::compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -247,10 +258,15 @@ void Recorder::compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
       std::smatch inner;
       static const std::regex name("[A-Za-z_0-9]+::[A-Za-z_0-9]+(\\.[A-Za-z_0-9]+)?");
       missing = op_name(op);
-      if (std::regex_search(text, inner, name) && inner[0] != missing) missing += " (of which " + inner[0].str() + " has no meta kernel)";
+      if (std::regex_search(text, inner, name) && inner[0] != missing)
+        missing += " (of which " + inner[0].str() + " has no meta kernel)";
     }
   } else {
     missing = op_name(op);
+  }
+  if (is_in_place(op)) {
+    *stack = {arguments[0]};
+    return;
   }
   // Go on with a guess so that all ops without a shape function are named in one error.
   missing_.insert(missing);
@@ -272,7 +288,9 @@ torch::jit::Stack Recorder::guess_results(const c10::OperatorHandle& op, const s
     try {
       op.callBoxed(&stack);
       for (c10::IValue& result : stack)
-        result = map_tensors(result, [](const at::Tensor& tensor) { return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta)); });
+        result = map_tensors(result, [](const at::Tensor& tensor) {
+          return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
+        });
       return stack;
     } catch (const c10::Error&) {
       // No CPU kernel either: the cruder guess below.
@@ -283,7 +301,8 @@ torch::jit::Stack Recorder::guess_results(const c10::OperatorHandle& op, const s
   for (const c10::IValue& argument : arguments)
     for_each_tensor(argument, [&](const at::Tensor& tensor) { like = like.defined() ? like : tensor; });
   for (const c10::Argument& result : op.schema().returns()) {
-    const at::Tensor guess = like.defined() ? at::empty_like(like, like.options().device(c10::kMeta)) : at::empty({1}, at::device(c10::kMeta));
+    const at::Tensor guess =
+        like.defined() ? at::empty_like(like, like.options().device(c10::kMeta)) : at::empty({1}, at::device(c10::kMeta));
     if (result.type()->kind() == c10::TypeKind::TensorType)
       stack.emplace_back(guess);
     else if (result.type()->kind() == c10::TypeKind::ListType)
@@ -294,7 +313,8 @@ torch::jit::Stack Recorder::guess_results(const c10::OperatorHandle& op, const s
   return stack;
 }
 
-bool Recorder::evaluate(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, std::vector<c10::IValue>* results) {
+bool Recorder::evaluate(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments,
+                        std::vector<c10::IValue>* results) {
   bool all_known = true;
   for (const c10::IValue& argument : arguments)
     for_each_tensor(argument, [&](const at::Tensor& tensor) { all_known = all_known && shadow_of(tensor).defined(); });
@@ -315,7 +335,8 @@ bool Recorder::evaluate(const c10::OperatorHandle& op, const std::vector<c10::IV
   return true;
 }
 
-bool Recorder::fold_constants(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, torch::jit::Stack* stack) {
+bool Recorder::fold_constants(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments,
+                              torch::jit::Stack* stack) {
   bool scalars = true, real = true;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) {
@@ -324,7 +345,13 @@ bool Recorder::fold_constants(const c10::OperatorHandle& op, const std::vector<c
     });
   }
   if (!real || draws_random_numbers(op, arguments)) return false;
-  if (!scalars && target_.device != "cpu" && !is_data_dependent(op, arguments)) return false;  // the device's own arithmetic counts
+  if (!scalars && target_.device != "cpu" && !is_data_dependent(op, arguments))
+    return false;  // the device's own arithmetic counts
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_device_argument(op.schema().arguments()[i]) || arguments[i].isNone()) continue;
+    if (target_.device != "cpu") return false;  // a copy to the device
+    (*stack)[stack->size() - arguments.size() + i] = c10::Device(c10::kCPU);
+  }
   OutsideCapture outside;
   op.callBoxed(stack);
   return true;
@@ -370,9 +397,11 @@ void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   std::vector<c10::IValue> shadows;
   if (is_data_dependent(op, arguments)) {
     if (!evaluate(op, arguments, &shadows))
-      throw CaptureFault(Exit::kUnsupported,
-                         where() + op_name(op) + " needs the contents of a tensor that is computed from the step's inputs: the graph depends on data",
-                         "remove the branch, the .item() or the data-dependent shape, or compile the parts before and after it separately");
+      throw CaptureFault(
+          Exit::kUnsupported,
+          where() + op_name(op) +
+              " needs the contents of a tensor that is computed from the step's inputs: the graph depends on data",
+          "remove the branch, the .item() or the data-dependent shape, or compile the parts before and after it separately");
     stack->insert(stack->end(), shadows.begin(), shadows.end());
     return;
   }
@@ -404,8 +433,10 @@ void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     std::vector<at::Tensor> made;
     if (work[i].isTensor()) {
       result.kind = Result::Kind::kTensor;
-      if (work[i].toTensor().defined()) made.push_back(work[i].toTensor());
-      else result.values.push_back(kNoValue);
+      if (work[i].toTensor().defined())
+        made.push_back(work[i].toTensor());
+      else
+        result.values.push_back(kNoValue);
     } else if (work[i].isTensorList()) {
       result.kind = Result::Kind::kTensorList;
       made = work[i].toTensorVector();
@@ -416,7 +447,8 @@ void Recorder::call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     if (evaluated) for_each_tensor(shadows[i], [&](const at::Tensor& tensor) { contents.push_back(tensor); });
     for (size_t j = 0; j < made.size(); ++j) {
       if (!made[j].is_meta())
-        throw CaptureFault(Exit::kInternal, where() + op_name(op) + " gave a tensor on " + made[j].device().str() + " where a meta tensor was expected");
+        throw CaptureFault(Exit::kInternal, where() + op_name(op) + " gave a tensor on " + made[j].device().str() +
+                                                " where a meta tensor was expected");
       const ValueId value = known(made[j]) ? value_of(made[j]) : new_value(made[j]);
       result.values.push_back(value);
       if (j < contents.size()) shadows_.emplace(value, contents[j]);

@@ -79,8 +79,8 @@ class Recorder {
   std::set<std::string> warnings_;
 };
 
-/// Dispatch keys of the capture for this thread, and the fallbacks of the process, for as long as it lives. One at a time in a process:
-/// a second one waits.
+/// Dispatch keys of the capture for this thread, and the fallbacks of the process, for as long as it lives. One at a time in a
+/// process: a second one waits.
 class CaptureScope {
  public:
   explicit CaptureScope(Recorder& recorder);

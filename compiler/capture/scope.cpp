@@ -23,7 +23,8 @@ constexpr auto kBack = c10::DispatchKey::Fake;
 
 void front(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const bool above_autograd = !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality);
-  if (active_recorder && above_autograd && lower_for_target(op, stack, active_recorder->target(), active_recorder->warnings())) return;
+  if (active_recorder && above_autograd && lower_for_target(op, stack, active_recorder->target(), active_recorder->warnings()))
+    return;
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFront), stack);
 }
 

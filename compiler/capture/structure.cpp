@@ -76,7 +76,8 @@ json flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   if (value.isDouble()) return {{"const", value.toDouble()}};
   if (value.isBool()) return {{"const", value.toBool()}};
   if (value.isString()) return {{"const", value.toStringRef()}};
-  throw CaptureFault(Exit::kUnsupported, std::string("forward returns a value of type ") + value.tagKind() + ": expected tensors, tuples, lists, dicts and numbers");
+  throw CaptureFault(Exit::kUnsupported, std::string("forward returns a value of type ") + value.tagKind() +
+                                             ": expected tensors, tuples, lists, dicts and numbers");
 }
 
 }  // namespace
@@ -86,10 +87,13 @@ std::vector<c10::IValue> build_inputs(const std::string& input_structure, const 
   std::vector<c10::IValue> inputs;
   for (const json& argument : structure.at("args")) inputs.push_back(build(argument, tensors));
   const json& names = structure.at("names");  // keyword-only arguments follow the positional ones, in the schema's order
-  for (size_t i = structure["args"].size(); i < names.size(); ++i) inputs.push_back(build(structure["kwargs"].at(names[i].get<std::string>()), tensors));
+  for (size_t i = structure["args"].size(); i < names.size(); ++i)
+    inputs.push_back(build(structure["kwargs"].at(names[i].get<std::string>()), tensors));
   return inputs;
 }
 
-std::string flatten_outputs(const c10::IValue& result, std::vector<at::Tensor>& tensors) { return flatten(result, tensors).dump(); }
+std::string flatten_outputs(const c10::IValue& result, std::vector<at::Tensor>& tensors) {
+  return flatten(result, tensors).dump();
+}
 
 }  // namespace memscale::capture

@@ -9,7 +9,8 @@
 
 namespace memscale::capture {
 
-/// Positional arguments of the ScriptModule's forward from the flat tensors. Throws CaptureFault where the structure is not understood.
+/// Positional arguments of the ScriptModule's forward from the flat tensors. Throws CaptureFault where the structure is not
+/// understood.
 std::vector<c10::IValue> build_inputs(const std::string& input_structure, const std::vector<at::Tensor>& tensors);
 
 /// Appends the tensors of `result` to `tensors` and returns their structure.

@@ -1,5 +1,5 @@
-// Runs single ATen calls on zero-filled CPU tensors and watches c10's allocator through the profiler's memory hook. Needs CPU kernels; takes up
-// to twice the operand bytes of one call at a time.
+// Runs single ATen calls on zero-filled CPU tensors and watches c10's allocator through the profiler's memory hook. Needs CPU
+// kernels; takes up to twice the operand bytes of one call at a time.
 #include "compiler/capture/workspace_probe.h"
 
 #include <ATen/ATen.h>
@@ -20,13 +20,57 @@ constexpr int64_t kMaxProbedBytes = int64_t{256} << 20;
 
 // Ops that may allocate beside their results. Everything else on the CPU computes in place or in registers.
 const std::set<std::string> kAllocating = {
-    "_safe_softmax", "_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_flash_attention_for_cpu_backward", "baddbmm", "bmm", "cat", "constant_pad_nd", "convolution", "convolution_backward",
-    "_convolution", "cumsum", "embedding", "embedding_dense_backward", "gather", "index", "index_add", "index_put", "logsumexp", "max_pool2d_with_indices",
-    "max_pool2d_with_indices_backward", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "native_batch_norm", "native_batch_norm_backward",
-    "native_group_norm", "native_group_norm_backward", "native_layer_norm", "native_layer_norm_backward", "nll_loss_backward", "nll_loss_forward",
-    "nll_loss2d_forward", "nll_loss2d_backward", "scatter", "scatter_add", "select_backward", "slice_backward", "sort", "std", "sum", "topk",
-    "upsample_bilinear2d", "upsample_bilinear2d_backward", "upsample_nearest2d", "upsample_nearest2d_backward", "var", "var_mean", "where",
+    "_safe_softmax",
+    "_softmax",
+    "_log_softmax",
+    "_softmax_backward_data",
+    "_log_softmax_backward_data",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "baddbmm",
+    "bmm",
+    "cat",
+    "constant_pad_nd",
+    "convolution",
+    "convolution_backward",
+    "_convolution",
+    "cumsum",
+    "embedding",
+    "embedding_dense_backward",
+    "gather",
+    "index",
+    "index_add",
+    "index_put",
+    "logsumexp",
+    "max_pool2d_with_indices",
+    "max_pool2d_with_indices_backward",
+    "mkldnn_rnn_layer",
+    "mkldnn_rnn_layer_backward",
+    "native_batch_norm",
+    "native_batch_norm_backward",
+    "native_group_norm",
+    "native_group_norm_backward",
+    "native_layer_norm",
+    "native_layer_norm_backward",
+    "nll_loss_backward",
+    "nll_loss_forward",
+    "nll_loss2d_forward",
+    "nll_loss2d_backward",
+    "scatter",
+    "scatter_add",
+    "select_backward",
+    "slice_backward",
+    "sort",
+    "std",
+    "sum",
+    "topk",
+    "upsample_bilinear2d",
+    "upsample_bilinear2d_backward",
+    "upsample_nearest2d",
+    "upsample_nearest2d_backward",
+    "var",
+    "var_mean",
+    "where",
 };
 
 class Meter : public c10::MemoryReportingInfoBase {
@@ -65,13 +109,20 @@ Signature signature_of(const Graph& graph, const Call& call) {
         [&](const auto& value) {
           using T = std::decay_t<decltype(value)>;
           std::string& text = signature.text;
-          if constexpr (std::is_same_v<T, Operand>) add_layout(graph, value.value, signature);
-          else if constexpr (std::is_same_v<T, OperandList>) for (const ValueId id : value.values) add_layout(graph, id, signature);
-          else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double> || std::is_same_v<T, bool>) text += std::to_string(value) + ";";
-          else if constexpr (std::is_same_v<T, std::string>) text += value + ";";
-          else if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<bool>>)
-            { for (const auto element : value) text += std::to_string(element) + ","; text += ";"; }
-          else text += "?;";
+          if constexpr (std::is_same_v<T, Operand>)
+            add_layout(graph, value.value, signature);
+          else if constexpr (std::is_same_v<T, OperandList>)
+            for (const ValueId id : value.values) add_layout(graph, id, signature);
+          else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double> || std::is_same_v<T, bool>)
+            text += std::to_string(value) + ";";
+          else if constexpr (std::is_same_v<T, std::string>)
+            text += value + ";";
+          else if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>> ||
+                             std::is_same_v<T, std::vector<bool>>) {
+            for (const auto element : value) text += std::to_string(element) + ",";
+            text += ";";
+          } else
+            text += "?;";
         },
         arg);
   }
@@ -92,8 +143,10 @@ c10::IValue real_argument(const Graph& graph, const Arg& arg, const c10::TypePtr
   return std::visit(
       [&](const auto& value) -> c10::IValue {
         using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, None>) return {};
-        else if constexpr (std::is_same_v<T, Operand>) return zeros_like(graph, value.value);
+        if constexpr (std::is_same_v<T, None>)
+          return {};
+        else if constexpr (std::is_same_v<T, Operand>)
+          return zeros_like(graph, value.value);
         else if constexpr (std::is_same_v<T, OperandList>) {
           if (type->isSubtypeOf(*c10::ListType::ofTensors())) {
             c10::List<at::Tensor> list;
@@ -101,15 +154,19 @@ c10::IValue real_argument(const Graph& graph, const Arg& arg, const c10::TypePtr
             return list;
           }
           c10::List<std::optional<at::Tensor>> list;
-          for (const ValueId id : value.values) list.push_back(id == kNoValue ? std::nullopt : std::optional<at::Tensor>(zeros_like(graph, id)));
+          for (const ValueId id : value.values)
+            list.push_back(id == kNoValue ? std::nullopt : std::optional<at::Tensor>(zeros_like(graph, id)));
           return list;
-        } else if constexpr (std::is_same_v<T, Complex>) return c10::complex<double>(value.re, value.im);
-        else if constexpr (std::is_same_v<T, DeviceArg>) return c10::Device(c10::kCPU);
+        } else if constexpr (std::is_same_v<T, Complex>)
+          return c10::complex<double>(value.re, value.im);
+        else if constexpr (std::is_same_v<T, DeviceArg>)
+          return c10::Device(c10::kCPU);
         else if constexpr (std::is_same_v<T, std::vector<bool>>) {
           c10::List<bool> list;
           for (const bool element : value) list.push_back(element);
           return list;
-        } else return value;
+        } else
+          return value;
       },
       arg);
 }
@@ -118,7 +175,8 @@ int64_t measure(const Graph& graph, const Call& call) {
   try {
     const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(call.op.c_str(), call.overload.c_str());
     torch::jit::Stack stack;
-    for (size_t i = 0; i < call.args.size(); ++i) stack.push_back(real_argument(graph, call.args[i], op.schema().arguments()[i].type()));
+    for (size_t i = 0; i < call.args.size(); ++i)
+      stack.push_back(real_argument(graph, call.args[i], op.schema().arguments()[i].type()));
     const torch::jit::Stack alive = stack;
     const auto meter = std::make_shared<Meter>();
     c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);

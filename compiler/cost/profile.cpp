@@ -46,11 +46,11 @@ Expected<Profile> parse_profile(std::string_view text, const std::string& where)
   auto root = parse_yaml(text, where);
   if (!root) return root.error();
   YamlMap map(*root, where, "");
-  map.require_keys({"format", "name", "device", "tflops", "memory_gb_per_s", "launch_us", "allocator_rounding_bytes",
-                    "storage_alignment_bytes", "device_memory_bytes", "reserve_bytes", "threads", "to_device_gb_per_s",
-                    "from_device_gb_per_s", "duplex_gb_per_s", "copy_slowdown", "pin_s_per_gib", "disk_read_gb_per_s",
-                    "disk_write_gb_per_s"},
-                   {"compute_capability"});
+  map.require_keys(
+      {"format", "name", "device", "tflops", "memory_gb_per_s", "launch_us", "allocator_rounding_bytes",
+       "storage_alignment_bytes", "device_memory_bytes", "reserve_bytes", "threads", "to_device_gb_per_s", "from_device_gb_per_s",
+       "duplex_gb_per_s", "copy_slowdown", "pin_s_per_gib", "disk_read_gb_per_s", "disk_write_gb_per_s"},
+      {"compute_capability"});
   const std::string format = map.text("format");
   if (map.ok() && format != "memscale.target/1")
     map.fail(map.node("format"), "format: expected 'memscale.target/1', found '" + format + "'");
@@ -59,7 +59,8 @@ Expected<Profile> parse_profile(std::string_view text, const std::string& where)
   profile.device = map.text("device");
   if (map.ok() && profile.device != "cpu" && profile.device != "cuda")
     map.fail(map.node("device"), "device: expected cpu or cuda, found '" + profile.device + "'");
-  if (map.has("compute_capability")) profile.compute_capability = static_cast<int32_t>(map.integer("compute_capability", 50, 1000));
+  if (map.has("compute_capability"))
+    profile.compute_capability = static_cast<int32_t>(map.integer("compute_capability", 50, 1000));
   read_rates(map, where, profile);
   profile.memory_gb_per_s = map.number("memory_gb_per_s", 1e-3, 1e6);
   profile.launch_us = map.number("launch_us", 0, 1e6);

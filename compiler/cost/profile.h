@@ -15,7 +15,7 @@ namespace memscale::cost {
 
 struct Profile {
   std::string name;
-  std::string device;  // "cpu" or "cuda"
+  std::string device;              // "cpu" or "cuda"
   int32_t compute_capability = 0;  // 90 for sm_90; 0: not said. Lowering for CUDA needs it
   std::map<std::string, double>
       tflops;                  // dtype -> achieved matmul rate; float32 must be there and stands for dtypes that are not

@@ -42,16 +42,22 @@ class Translator {
 
   mlir::Type type_of(capture::ValueId id) {
     const capture::Value& v = graph_.values[id];
-    return ir::StridedTensorType::get(builder_.getContext(), v.dtype, v.sizes, v.strides, v.offset, v.place == capture::Place::kHost);
+    return ir::StridedTensorType::get(builder_.getContext(), v.dtype, v.sizes, v.strides, v.offset,
+                                      v.place == capture::Place::kHost);
   }
 
   static ir::Role role_of(capture::Role role) {
     switch (role) {
-      case capture::Role::kParameter: return ir::Role::Parameter;
-      case capture::Role::kBuffer: return ir::Role::Buffer;
-      case capture::Role::kInput: return ir::Role::Input;
-      case capture::Role::kTangent: return ir::Role::Tangent;
-      case capture::Role::kConstant: return ir::Role::Constant;
+      case capture::Role::kParameter:
+        return ir::Role::Parameter;
+      case capture::Role::kBuffer:
+        return ir::Role::Buffer;
+      case capture::Role::kInput:
+        return ir::Role::Input;
+      case capture::Role::kTangent:
+        return ir::Role::Tangent;
+      case capture::Role::kConstant:
+        return ir::Role::Constant;
     }
     return ir::Role::Constant;
   }
@@ -67,10 +73,10 @@ class Translator {
       std::vector<Attribute> aliases;
       for (const std::string& alias : a.aliases) aliases.push_back(builder_.getStringAttr(alias));
       const bool constant = a.role == capture::Role::kConstant;
-      infos.push_back(ir::ArgumentAttr::get(builder_.getContext(), role_of(a.role), builder_.getStringAttr(a.name),
-                                            graph_.storages[storage].bytes, shared, a.requires_grad, a.persistent,
-                                            a.wrapped_number, aliases.empty() ? mlir::ArrayAttr() : builder_.getArrayAttr(aliases),
-                                            constant ? builder_.getStringAttr(a.data) : mlir::StringAttr()));
+      infos.push_back(ir::ArgumentAttr::get(
+          builder_.getContext(), role_of(a.role), builder_.getStringAttr(a.name), graph_.storages[storage].bytes, shared,
+          a.requires_grad, a.persistent, a.wrapped_number, aliases.empty() ? mlir::ArrayAttr() : builder_.getArrayAttr(aliases),
+          constant ? builder_.getStringAttr(a.data) : mlir::StringAttr()));
       types.push_back(type_of(a.value));
       argument_of_[a.value] = static_cast<int32_t>(i);
     }
@@ -188,7 +194,8 @@ class Translator {
     std::vector<int32_t> mutates;
     for (capture::ValueId id : call.mutates) {
       const auto at = std::find(operands.begin(), operands.end(), id);
-      if (at == operands.end()) return fault(loc, what + " writes value " + std::to_string(id) + ", which is none of its operands");
+      if (at == operands.end())
+        return fault(loc, what + " writes value " + std::to_string(id) + ", which is none of its operands");
       mutates.push_back(static_cast<int32_t>(at - operands.begin()));
     }
     mlir::OperationState state(loc, ir::CallOp::getOperationName(), values, types);
@@ -201,6 +208,7 @@ class Translator {
     if (!mutates.empty()) state.addAttribute("mutates", builder_.getDenseI32ArrayAttr(mutates));
     if (call.rng) state.addAttribute("rng", builder_.getUnitAttr());
     if (call.backward) state.addAttribute("backward", builder_.getUnitAttr());
+    if (call.accumulation) state.addAttribute("accumulation", builder_.getUnitAttr());
     if (call.workspace_bytes >= 0) state.addAttribute("workspace_bytes", builder_.getI64IntegerAttr(call.workspace_bytes));
     mlir::Operation* op = builder_.create(state);
     for (size_t i = 0; i < results.size(); ++i) define(results[i], op->getResult(i));

@@ -119,6 +119,7 @@ Expected<Success> write_archive(const import::Model& model, fb::PlanT& plan, con
     // The plan's own bytes are a tensor of the archive too: it must stand in its place before storages are numbered.
     set_plan(module, runtime::write_plan(plan));
     name_records(model, plan, module);
+    plan.state_names = model.state_names;
     const std::vector<uint8_t> bytes = runtime::write_plan(plan);
     set_plan(module, bytes);
     // Written through a stream: torch would put the temporary file's name into the archive.

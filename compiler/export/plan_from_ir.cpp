@@ -1,5 +1,5 @@
-// Writes a scheduled step down as fb::PlanT: one register per name, one instruction per kernel, frees on the instruction before them.
-// Needs the phase scheduled; destroys nothing.
+// Writes a scheduled step down as fb::PlanT: one register per name, one instruction per kernel, frees on the instruction before
+// them. Needs the phase scheduled; destroys nothing.
 #include "compiler/export/plan_from_ir.h"
 
 #include <map>
@@ -25,26 +25,33 @@ std::unique_ptr<fb::TensorMetaT> meta_of(mlir::Type type) {
 
 fb::Role role_of(ir::Role role) {
   switch (role) {
-    case ir::Role::Parameter: return fb::Role::Parameter;
-    case ir::Role::Buffer: return fb::Role::Buffer;
-    case ir::Role::Input: return fb::Role::Input;
-    case ir::Role::Tangent: return fb::Role::Tangent;
-    case ir::Role::Constant: return fb::Role::Constant;
+    case ir::Role::Parameter:
+      return fb::Role::Parameter;
+    case ir::Role::Buffer:
+      return fb::Role::Buffer;
+    case ir::Role::Input:
+      return fb::Role::Input;
+    case ir::Role::Tangent:
+      return fb::Role::Tangent;
+    case ir::Role::Constant:
+      return fb::Role::Constant;
   }
   return fb::Role::Constant;
 }
 
 class Writer {
  public:
-  explicit Writer(ir::StepOp step) : step_(step), plan_(std::make_unique<fb::PlanT>()) {}
+  explicit Writer(ir::StepOp step) : step_(step), gradients_(hand_overs(step)), plan_(std::make_unique<fb::PlanT>()) {}
 
   Expected<fb::PlanT> run() {
     if (step_.getPhase() != ir::Phase::Scheduled)
-      return Error{Exit::kInternal, "export needs a step in the phase scheduled, found " + ir::stringifyPhase(step_.getPhase()).str(), ""};
+      return Error{Exit::kInternal,
+                   "export needs a step in the phase scheduled, found " + ir::stringifyPhase(step_.getPhase()).str(), ""};
     plan_->target = step_.getTarget().str();
     plan_->locations.push_back("");
     locations_[""] = 0;
     write_arguments();
+    for (const HandOver& gradient : gradients_) handed_over_.insert(gradient.value);
     bool behind_border = false;
     for (mlir::Operation& op : step_.getBlock()) {
       if (auto border = mlir::dyn_cast<ir::BorderOp>(op)) {
@@ -53,6 +60,7 @@ class Writer {
       } else if (auto free = mlir::dyn_cast<ir::FreeOp>(op)) {
         write_frees(free, behind_border);
       } else if (auto kernel = mlir::dyn_cast<ir::KernelOpInterface>(op)) {
+        if (kernel.getAccumulation()) continue;  // autograd does it
         write_kernel(kernel, behind_border ? plan_->backward : plan_->forward);
         if (behind_border) backward_.push_back(kernel);
       }
@@ -78,7 +86,8 @@ class Writer {
       argument->role = role_of(info.getRole());
       argument->name = info.getName().getValue().str();
       if (info.getAliases())
-        for (Attribute alias : info.getAliases()) argument->aliases.push_back(mlir::cast<mlir::StringAttr>(alias).getValue().str());
+        for (Attribute alias : info.getAliases())
+          argument->aliases.push_back(mlir::cast<mlir::StringAttr>(alias).getValue().str());
       argument->reg = define(value);
       argument->meta = meta_of(value.getType());
       argument->place = mlir::cast<ir::StridedTensorType>(value.getType()).getHost() ? fb::Place::Host : fb::Place::Target;
@@ -179,7 +188,7 @@ class Writer {
                                   : plan_->backward.empty() ? plan_->forward_frees
                                                             : plan_->backward.back()->frees;
     for (Value value : free.getTensors())
-      if (register_of_.contains(value)) frees.push_back(reg(value));
+      if (register_of_.contains(value) && !handed_over_.contains(value)) frees.push_back(reg(value));
   }
 
   void write_border(ir::BorderOp border) {
@@ -202,15 +211,15 @@ class Writer {
 
   void write_segments() {
     ir::ReturnOp ret = step_.getReturn();
-    for (const SegmentCut& cut : cut_segments(step_, backward_)) {
+    for (const SegmentCut& cut : cut_segments(step_, gradients_, backward_)) {
       auto segment = std::make_unique<fb::SegmentT>();
       segment->name = cut.name;
       segment->begin = static_cast<uint32_t>(cut.begin);
       segment->end = static_cast<uint32_t>(cut.end);
       std::set<int32_t> frees;
       for (int32_t g : cut.gradients) {
-        Value value = ret.getGradients()[g];
-        add_gradient(*segment, ret.getArguments()[g], reg(value));
+        const auto& [value, argument] = gradients_[g];
+        add_gradient(*segment, argument, reg(value));
         if (!mlir::isa<mlir::BlockArgument>(value)) frees.insert(reg(value));
       }
       segment->frees.assign(frees.begin(), frees.end());
@@ -242,6 +251,8 @@ class Writer {
   }
 
   ir::StepOp step_;
+  std::vector<HandOver> gradients_;
+  llvm::DenseSet<Value> handed_over_;  // freed by their segment
   std::unique_ptr<fb::PlanT> plan_;
   llvm::DenseMap<Value, int32_t> register_of_;
   uint32_t registers_ = 0;

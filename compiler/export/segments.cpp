@@ -1,4 +1,5 @@
-// Cuts at changes of the block, before the recomputations that the next backward call needs. Needs a scheduled step; destroys nothing.
+// Cuts at changes of the block, before the recomputations that the next backward call needs. Needs a scheduled step; destroys
+// nothing.
 #include "compiler/export/segments.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@ constexpr int64_t kNoBlock = -1;
 
 class Cutter {
  public:
-  Cutter(ir::StepOp step, const std::vector<ir::KernelOpInterface>& backward)
-      : step_(step), storages_(step), backward_(backward) {}
+  Cutter(ir::StepOp step, const std::vector<HandOver>& gradients, const std::vector<ir::KernelOpInterface>& backward)
+      : storages_(step), gradients_(gradients), backward_(backward) {}
 
   std::vector<SegmentCut> run() {
     find_completions();
@@ -28,9 +29,12 @@ class Cutter {
     llvm::DenseMap<mlir::Operation*, size_t> position;
     for (size_t i = 0; i < backward_.size(); ++i) position[backward_[i]] = i;
     complete_at_.resize(backward_.size());
-    ir::ReturnOp ret = step_.getReturn();
-    for (mlir::Value gradient : ret.getGradients()) {
-      size_t last = 0;
+    added_at_.resize(backward_.size());
+    int32_t previous = -1;
+    for (const auto& [gradient, argument] : gradients_) {
+      const bool added = argument == previous;
+      previous = argument;
+      size_t last = added ? completion_.back() : 0;  // autograd adds in order
       const auto touch = [&](mlir::Operation* op) {
         const auto found = op ? position.find(op) : position.end();
         if (found != position.end()) last = std::max(last, found->second);
@@ -43,7 +47,9 @@ class Cutter {
         }
       touch(gradient.getDefiningOp());
       completion_.push_back(last);
-      if (!backward_.empty()) ++complete_at_[last];
+      if (backward_.empty()) continue;
+      ++complete_at_[last];
+      added_at_[last] = added_at_[last] || added;
     }
   }
 
@@ -75,10 +81,16 @@ class Cutter {
       first = false;
       block = blocks_[i];
       pending = i + 1;
+      if (!added_at_[i] || !remaining(pending)) continue;
+      close(begin, pending, block);
+      begin = pending;
+      counted = pending;
+      gradients = 0;
     }
     close(begin, backward_.size(), block);
     for (size_t g = 0; g < completion_.size(); ++g) {
-      const auto segment = std::find_if(segments_.begin(), segments_.end(), [&](const SegmentCut& s) { return completion_[g] < s.end; });
+      const auto segment =
+          std::find_if(segments_.begin(), segments_.end(), [&](const SegmentCut& s) { return completion_[g] < s.end; });
       (segment == segments_.end() ? segments_.back() : *segment).gradients.push_back(static_cast<int32_t>(g));
     }
   }
@@ -109,11 +121,12 @@ class Cutter {
     return path;
   }
 
-  ir::StepOp step_;
   passes::Storages storages_;
+  const std::vector<HandOver>& gradients_;
   const std::vector<ir::KernelOpInterface>& backward_;
   std::vector<size_t> completion_;   // per gradient
   std::vector<size_t> complete_at_;  // per kernel, how many gradients
+  std::vector<bool> added_at_;       // per kernel: one of them is added to an earlier one
   std::vector<int64_t> blocks_;      // per kernel
   bool any_block_ = false;
   std::vector<SegmentCut> segments_;
@@ -121,8 +134,26 @@ class Cutter {
 
 }  // namespace
 
-std::vector<SegmentCut> cut_segments(ir::StepOp step, const std::vector<ir::KernelOpInterface>& backward) {
-  return Cutter(step, backward).run();
+std::vector<HandOver> hand_overs(ir::StepOp step) {
+  std::vector<HandOver> list;
+  ir::ReturnOp ret = step.getReturn();
+  for (auto [gradient, argument] : llvm::zip_equal(ret.getGradients(), ret.getArguments())) {
+    const size_t begin = list.size();
+    mlir::Value sum = gradient;
+    while (auto kernel = mlir::dyn_cast_if_present<ir::KernelOpInterface>(sum.getDefiningOp())) {
+      if (!kernel.getAccumulation()) break;
+      list.push_back({kernel->getOperand(1), argument});
+      sum = kernel->getOperand(0);
+    }
+    list.push_back({sum, argument});
+    std::reverse(list.begin() + begin, list.end());
+  }
+  return list;
+}
+
+std::vector<SegmentCut> cut_segments(ir::StepOp step, const std::vector<HandOver>& gradients,
+                                     const std::vector<ir::KernelOpInterface>& backward) {
+  return Cutter(step, gradients, backward).run();
 }
 
 }  // namespace memscale::exporter

@@ -22,7 +22,8 @@ struct StateTensor {
 
 struct Model {
   torch::jit::Module module;  // method "forward" is the training graph; its inputs are flat tensors or TorchScript containers
-  std::vector<StateTensor> state;  // the same tensors as the module's attributes
+  std::vector<StateTensor> state;        // the same tensors as the module's attributes
+  std::vector<std::string> state_names;  // of `state`, aliases included, in the order of the original's modules; may be empty
   ModelInfo info;
   std::string input_structure;        // JSON as in docs/formats/plan.md; for TorchScript derived from forward's schema
   std::string output_structure;       // empty for TorchScript: capture derives it from what forward returned

@@ -112,6 +112,7 @@ class Importer {
     model_->info.has_weights = !payloads_.structure_only;
     read_input_specs(array_of(member(signature, "input_specs"), "input_specs"));
     if (payloads_.structure_only) infer_tying(*graph_json_, state_inputs_, payloads_, model_->warnings);
+    order_payloads();
     build_state(array_of(member(module, "module_call_graph"), "module_call_graph"));
     build_forward(array_of(member(signature, "output_specs"), "output_specs"));
     build_structures(array_of(member(module, "module_call_graph"), "module_call_graph"),
@@ -161,9 +162,23 @@ class Importer {
     }
   }
 
+  /// The order of the original's modules: the signature has it, parameters and buffers apart. What it does not name comes last.
+  void order_payloads() {
+    std::vector<bool> seen(payloads_.list.size());
+    std::vector<std::string> parameters, buffers;
+    const auto take = [&](size_t i) {
+      if (seen[i]) return;
+      seen[i] = true;
+      (payloads_.list[i].is_parameter ? parameters : buffers).push_back(payloads_.list[i].name);
+    };
+    for (const StateInput& input : state_inputs_) take(input.payload);
+    for (size_t i = 0; i < payloads_.list.size(); ++i) take(i);
+    for (const std::string& name : merge_names(parameters, buffers)) order_.push_back(payloads_.index.at(name));
+  }
+
   void build_state(const Json& calls) {
     StateList list;
-    for (size_t i = 0; i < payloads_.list.size(); ++i) {
+    for (const size_t i : order_) {
       const Payload& p = payloads_.list[i];
       bool constant = constants_.count(i) > 0;
       StateKind kind = p.is_parameter ? StateKind::kParameter : constant ? StateKind::kConstant : StateKind::kBuffer;
@@ -177,6 +192,7 @@ class Importer {
       s.persistent = !constant && (buffer == buffers_.end() || buffer->second);
       list.add(std::move(s));
     }
+    model_->state_names = list.names();
     Expected<std::vector<StateTensor>> state = list.take();
     if (!state) throw Failure(state.error());
     model_->state = std::move(*state);
@@ -213,7 +229,7 @@ class Importer {
     std::unordered_map<at::TensorImpl*, Value*> read;
     std::unordered_map<std::string, Value*> buffer_values;
     std::unordered_map<at::TensorImpl*, const std::string*> first_name;
-    for (const Payload& p : payloads_.list) first_name.try_emplace(p.tensor.unsafeGetTensorImpl(), &p.name);
+    for (const size_t i : order_) first_name.try_emplace(payloads_.list[i].tensor.unsafeGetTensorImpl(), &payloads_.list[i].name);
     for (const StateInput& input : state_inputs_) {
       const Payload& p = payloads_.list[input.payload];
       Value*& value = read[p.tensor.unsafeGetTensorImpl()];
@@ -340,6 +356,7 @@ class Importer {
   Json program_;
   const Json* graph_json_ = nullptr;
   Payloads payloads_;
+  std::vector<size_t> order_;  // of payloads, as the state has them
   std::vector<StateInput> state_inputs_;
   std::vector<UserInput> user_inputs_;
   std::map<size_t, bool> buffers_;  // payload → persistent

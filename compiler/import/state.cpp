@@ -28,9 +28,61 @@ std::pair<int64_t, int64_t> extent(const at::Tensor& t) {
   return {t.storage_offset() * item, (last + 1) * item};
 }
 
+using Names = std::vector<std::string>;
+
+/// The names of one module in `list`, whose prefix ends at `at`: its own tensors, and those of each child in order of first
+/// appearance.
+struct Level {
+  Names own;
+  std::vector<std::pair<std::string, Names>> children;
+
+  Level(const Names& list, size_t at) {
+    std::map<std::string, size_t> place;
+    for (const std::string& name : list) {
+      const size_t dot = name.find('.', at);
+      if (dot == std::string::npos) {
+        own.push_back(name);
+        continue;
+      }
+      const auto [entry, fresh] = place.try_emplace(name.substr(at, dot - at), children.size());
+      if (fresh) children.emplace_back(entry->first, Names{});
+      children[entry->second].second.push_back(name);
+    }
+  }
+  Names take(const std::string& child) {
+    for (auto& [name, names] : children)
+      if (name == child) return std::move(names);
+    return {};
+  }
+};
+
+void merge_level(const Names& parameters, const Names& buffers, size_t at, Names& out) {
+  Level first(parameters, at), second(buffers, at);
+  out.insert(out.end(), first.own.begin(), first.own.end());
+  out.insert(out.end(), second.own.begin(), second.own.end());
+  Names order;  // of the children; what only the buffers know stands before the next child that both know
+  auto next = second.children.begin();
+  for (const auto& child : first.children) {
+    const auto same = std::find_if(next, second.children.end(), [&](const auto& other) { return other.first == child.first; });
+    if (same != second.children.end())
+      for (; next != same + 1; ++next)
+        if (next != same) order.push_back(next->first);
+    order.push_back(child.first);
+  }
+  for (; next != second.children.end(); ++next) order.push_back(next->first);
+  for (const std::string& child : order) merge_level(first.take(child), second.take(child), at + child.size() + 1, out);
+}
+
 }  // namespace
 
+std::vector<std::string> merge_names(const std::vector<std::string>& parameters, const std::vector<std::string>& buffers) {
+  std::vector<std::string> names;
+  merge_level(parameters, buffers, 0, names);
+  return names;
+}
+
 void StateList::add(StateTensor found) {
+  names_.push_back(found.name);
   const void* memory = storage_key(found.tensor);
   if (memory == nullptr) memory = found.tensor.unsafeGetTensorImpl();
   std::vector<size_t>& places = by_memory_[memory];

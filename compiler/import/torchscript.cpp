@@ -216,6 +216,7 @@ Expected<std::shared_ptr<Model>> open_torchscript(const Archive& archive, const 
   StateList list;
   Expected<Success> collected = collect_state(model->module, "", 0, list);
   if (!collected) return collected.error();
+  model->state_names = list.names();
   Expected<std::vector<StateTensor>> state = list.take();
   if (!state) return state.error();
   model->state = std::move(*state);

@@ -19,17 +19,18 @@ struct Run {
 
 struct Plan {
   std::vector<Run> runs;
-  int64_t peak_bytes = 0;      // simulated; static and resident bytes included
-  int32_t peak_run = -1;       // index into runs
-  double time_us = 0;          // sum over runs
-  double base_time_us = 0;     // sum over ops, once each
-  std::string policy;          // which member of the portfolio won
+  int64_t peak_bytes = 0;         // simulated; static and resident bytes included
+  int32_t peak_run = -1;          // index into runs
+  double time_us = 0;             // sum over runs
+  double base_time_us = 0;        // sum over ops, once each
+  std::string policy;             // which member of the portfolio won
   int64_t lower_bound_bytes = 0;  // no plan can peak below this
 };
 
 /// Proves that `plan` computes every output and gradient of `problem` once or more with the values that eager's order gives:
-/// every read finds a live instance, forward runs precede the border, ops that mutate run once and in order, RNG ops keep the order
-/// of their first runs, in-place takes only dead inputs. Recounts peak and time from nothing. One line per fault; empty: proven.
+/// every read finds a live instance, forward runs precede the border, ops that mutate run once and in order, RNG ops keep the
+/// order of their first runs, in-place takes only dead inputs. Recounts peak and time from nothing. One line per fault; empty:
+/// proven.
 std::vector<std::string> verify(const Problem& problem, const Plan& plan);
 
 }  // namespace memscale::planner

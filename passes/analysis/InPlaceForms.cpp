@@ -28,10 +28,11 @@ static const llvm::StringMap<SmallVector<Entry, 2>> &forms() {
   static const auto *table = [] {
     auto *map = new llvm::StringMap<SmallVector<Entry, 2>>();
     for (const char *name :
-         {"relu",    "neg",   "exp",   "exp2",  "expm1", "log",        "log2",    "log10",     "log1p",      "sqrt",        "rsqrt",
-          "reciprocal", "abs", "sin",  "cos",   "tanh",  "sigmoid",    "erf",     "erfc",      "floor",      "ceil",        "trunc",
-          "round",   "sign",  "sgn",   "silu",  "mish",  "hardswish",  "hardsigmoid", "hardtanh", "leaky_relu", "elu",       "gelu",
-          "clamp",   "clamp_min", "clamp_max", "threshold", "logical_not", "bitwise_not", "nan_to_num", "zero"})
+         {"relu",      "neg",         "exp",         "exp2",       "expm1", "log",  "log2",  "log10",     "log1p",
+          "sqrt",      "rsqrt",       "reciprocal",  "abs",        "sin",   "cos",  "tanh",  "sigmoid",   "erf",
+          "erfc",      "floor",       "ceil",        "trunc",      "round", "sign", "sgn",   "silu",      "mish",
+          "hardswish", "hardsigmoid", "hardtanh",    "leaky_relu", "elu",   "gelu", "clamp", "clamp_min", "clamp_max",
+          "threshold", "logical_not", "bitwise_not", "nan_to_num", "zero"})
       (*map)[name] = {{"", "", nullptr}};
     (*map)["clamp"].push_back({"Tensor", "Tensor", nullptr});
     for (const char *name : {"add", "sub", "mul", "div"})
@@ -90,7 +91,8 @@ SmallVector<unsigned> memscale::passes::inPlaceOperands(KernelOpInterface kernel
     if (info.argument >= 0 || info.host || type.getOffset() != 0 || !type.isDense() ||
         info.bytes != type.getNumElements() * type.getElementBytes() || info.bytes == 0 || !inPlaceForm(kernel, i))
       continue;
-    bool alone = llvm::count_if(kernel->getOperands(), [&](Value other) { return storages.of(other) == storages.of(operand); }) == 1;
+    bool alone =
+        llvm::count_if(kernel->getOperands(), [&](Value other) { return storages.of(other) == storages.of(operand); }) == 1;
     if (alone)
       operands.push_back(i);
   }

@@ -27,8 +27,8 @@ struct MemoryOptions {
 struct MemoryReport {
   int64_t base_bytes = 0; // arguments and static bytes
   int64_t peak_bytes = 0;
-  mlir::Operation *peak = nullptr;     // the first operation that reaches it; null for a step without kernels
-  std::vector<int32_t> live_at_peak;   // storages that are no arguments, largest first, then in order of definition
+  mlir::Operation *peak = nullptr;   // the first operation that reaches it; null for a step without kernels
+  std::vector<int32_t> live_at_peak; // storages that are no arguments, largest first, then in order of definition
 };
 
 /// Counts bytes over the step. In the phase `scheduled` names die at their `memscale.free`, before that at their last use.

@@ -18,7 +18,8 @@ using namespace memscale::passes;
 
 static std::string nameOf(Operation *op) {
   auto kernel = cast<KernelOpInterface>(op);
-  std::string text = (isa<RecomputeOp>(op) ? "recompute " : "call ") + std::to_string(kernel.getId()) + " " + kernel.getSchema().str();
+  std::string text =
+      (isa<RecomputeOp>(op) ? "recompute " : "call ") + std::to_string(kernel.getId()) + " " + kernel.getSchema().str();
   return kernel.getOverload().empty() ? text : text + "." + kernel.getOverload().str();
 }
 

@@ -38,8 +38,8 @@ Storages::Storages(StepOp step) {
       continue;
     for (OpResult result : op.getResults()) {
       AliasAttr alias = kernel.getAlias(result.getResultNumber());
-      join(result, alias.isFresh() ? open(result, &op, -1, alias.getValue())
-                                   : of(kernel.getAliasSource(result.getResultNumber())));
+      join(result,
+           alias.isFresh() ? open(result, &op, -1, alias.getValue()) : of(kernel.getAliasSource(result.getResultNumber())));
     }
   }
 }

@@ -16,10 +16,10 @@ namespace memscale::passes {
 
 /// One block of memory: an argument's, or one that a kernel allocates.
 struct StorageInfo {
-  mlir::Value root;                   // the argument or result that first names it
+  mlir::Value root;                    // the argument or result that first names it
   mlir::Operation *producer = nullptr; // null for arguments
-  int32_t argument = -1;              // position of the first argument with this memory; -1 if a kernel makes it
-  int64_t bytes = 0;                  // as asked of the allocator
+  int32_t argument = -1;               // position of the first argument with this memory; -1 if a kernel makes it
+  int64_t bytes = 0;                   // as asked of the allocator
   bool host = false;
   llvm::SmallVector<mlir::Value, 2> names; // every value that shows it, in order of definition
 };

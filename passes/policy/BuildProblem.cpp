@@ -30,11 +30,16 @@ std::string memscale::passes::describeCall(KernelOpInterface call) {
 
 static planner::Role roleOf(Role role) {
   switch (role) {
-  case Role::Parameter: return planner::Role::kParameter;
-  case Role::Buffer: return planner::Role::kBuffer;
-  case Role::Input: return planner::Role::kInput;
-  case Role::Tangent: return planner::Role::kTangent;
-  case Role::Constant: return planner::Role::kConstant;
+  case Role::Parameter:
+    return planner::Role::kParameter;
+  case Role::Buffer:
+    return planner::Role::kBuffer;
+  case Role::Input:
+    return planner::Role::kInput;
+  case Role::Tangent:
+    return planner::Role::kTangent;
+  case Role::Constant:
+    return planner::Role::kConstant;
   }
   return planner::Role::kConstant;
 }
@@ -172,8 +177,8 @@ private:
   const Storages &storages;
   const CostModel &costs;
   BuiltProblem built;
-  llvm::DenseSet<Operation *> once;    // calls that must not run a second time
-  llvm::DenseSet<int32_t> written;     // storages that write-backs change
+  llvm::DenseSet<Operation *> once; // calls that must not run a second time
+  llvm::DenseSet<int32_t> written;  // storages that write-backs change
 };
 } // namespace
 

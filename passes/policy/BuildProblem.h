@@ -17,11 +17,11 @@
 namespace memscale::passes {
 
 struct BuiltProblem {
-  planner::Problem problem; // storage i is storage i of Storages
-  std::vector<ir::KernelOpInterface> calls;          // of each op
+  planner::Problem problem;                                     // storage i is storage i of Storages
+  std::vector<ir::KernelOpInterface> calls;                     // of each op
   std::vector<llvm::SmallVector<unsigned, 2>> inplace_operands; // of each op, parallel to Op::inplace
-  std::map<std::string, int64_t> unknown_workspaces; // schema name → calls without an entry
-  std::vector<std::string> notes;                    // what the caller should know: shared gradients
+  std::map<std::string, int64_t> unknown_workspaces;            // schema name → calls without an entry
+  std::vector<std::string> notes;                               // what the caller should know: shared gradients
 };
 
 BuiltProblem buildProblem(ir::StepOp step, const Storages &storages, const CostModel &costs, int64_t static_bytes);

@@ -49,7 +49,8 @@ static ArrayRef<NamedArgument> namedArguments(StringRef schema) {
       .Cases({"aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_flash_attention_for_cpu"}, causal4)
       .Cases({"aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"}, causal6)
       .Case("aten::_scaled_dot_product_flash_attention_for_cpu_backward", causal7)
-      .Cases({"aten::_scaled_dot_product_flash_attention_backward", "aten::_scaled_dot_product_efficient_attention_backward"}, causal11)
+      .Cases({"aten::_scaled_dot_product_flash_attention_backward", "aten::_scaled_dot_product_efficient_attention_backward"},
+             causal11)
       .Case("aten::_scaled_dot_product_cudnn_attention_backward", causal14)
       .Default({});
 }

@@ -11,7 +11,8 @@
 
 namespace memscale::passes {
 
-/// The cost model of a profile (a name or a YAML file); empty: the built-in profile of the step's target. Errors are emitted at the step.
+/// The cost model of a profile (a name or a YAML file); empty: the built-in profile of the step's target. Errors are emitted at
+/// the step.
 mlir::FailureOr<CostModel> loadCostModel(ir::StepOp step, const std::string &profile);
 
 } // namespace memscale::passes

@@ -83,7 +83,8 @@ private:
         last = std::max<int64_t>(last, lastRead[output]);
       decision.reason = last < 0 ? "not held" : "not held from " + callAt(last);
       decision.reason += " until " + nextReader(index) + "; " + std::to_string(decision.reruns) + " further " +
-                         (decision.reruns == 1 ? "run" : "runs") + ", " + llvm::formatv("{0:f1} us", decision.added_time_us).str();
+                         (decision.reruns == 1 ? "run" : "runs") + ", " +
+                         llvm::formatv("{0:f1} us", decision.added_time_us).str();
     } else if (int64_t reader = readAcrossBorder(op); reader >= 0) {
       decision.kind = "keep";
       decision.reason = "held from forward to backward, last read by " + callAt(reader) + "; " +

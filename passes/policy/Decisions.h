@@ -12,7 +12,8 @@
 
 namespace memscale::passes {
 
-/// One decision for each op that runs again, takes memory over, or whose results are held from forward to backward. In order of ops.
+/// One decision for each op that runs again, takes memory over, or whose results are held from forward to backward. In order of
+/// ops.
 std::vector<Decision> explainPlan(const BuiltProblem &built, const planner::Plan &plan);
 
 /// "12.0 MiB"

@@ -39,8 +39,8 @@ struct PlanRecompute : memscale::passes::impl::PlanRecomputeBase<PlanRecompute> 
     PlanningResult result;
     if (failed(planStep(step, options, result)))
       return signalPassFailure();
-    emitRemark(step.getLoc()) << "peak " << result.planned_peak_bytes << " bytes of " << result.save_all_peak_bytes << " by policy "
-                              << result.policy;
+    emitRemark(step.getLoc()) << "peak " << result.planned_peak_bytes << " bytes of " << result.save_all_peak_bytes
+                              << " by policy " << result.policy;
   }
 };
 } // namespace

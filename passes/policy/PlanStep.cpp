@@ -123,7 +123,9 @@ private:
     for (int32_t storage : report->live_at_peak) {
       const planner::Storage &live = built.problem.storages[storage];
       SourceLocation made = getSourceLocation(storages.info(storage).root.getLoc());
-      const char *role = live.role == planner::Role::kGradient ? "gradient" : live.role == planner::Role::kOutput ? "output" : "activation";
+      const char *role = live.role == planner::Role::kGradient ? "gradient"
+                         : live.role == planner::Role::kOutput ? "output"
+                                                               : "activation";
       result.live_at_peak.push_back({live.name, role, live.bytes, made.file.str(), made.line, made.modulePath.str()});
     }
   }

@@ -59,21 +59,21 @@ struct BaselinePlan {
 };
 
 struct PlanningResult {
-  bool feasible = false;          // a plan within the budget was found
-  std::string infeasible;         // if not: why, what stands in the way
-  bool applied = false;           // false: the plan is the captured order
-  int64_t budget_bytes = 0;       // in force; 0: none
-  int64_t static_bytes = 0;       // arguments and PlanningOptions::static_bytes
+  bool feasible = false;    // a plan within the budget was found
+  std::string infeasible;   // if not: why, what stands in the way
+  bool applied = false;     // false: the plan is the captured order
+  int64_t budget_bytes = 0; // in force; 0: none
+  int64_t static_bytes = 0; // arguments and PlanningOptions::static_bytes
   int64_t eager_peak_bytes = 0;
   int64_t save_all_peak_bytes = 0; // eager's order, memory freed at its last use, nothing in place
   int64_t planned_peak_bytes = 0;
   int64_t lower_bound_bytes = 0;
   double base_time_us = 0, time_us = 0;
-  std::string policy;             // that won
+  std::string policy; // that won
   std::vector<BaselinePlan> baselines;
-  std::vector<Decision> decisions; // largest first, then by call
+  std::vector<Decision> decisions;       // largest first, then by call
   std::vector<LiveStorage> live_at_peak; // largest first
-  std::string peak_op;            // tensor name of the call where the plan peaks
+  std::string peak_op;                   // tensor name of the call where the plan peaks
   std::string peak_file;
   unsigned peak_line = 0;
   std::string peak_module_path;
@@ -83,8 +83,8 @@ struct PlanningResult {
   planner::Plan plan;
 };
 
-/// Sets schedule and decisions on `step`, which becomes `planned`. Fails with an error at the step for an unknown policy, and if no plan is
-/// within the budget (`result` says why).
+/// Sets schedule and decisions on `step`, which becomes `planned`. Fails with an error at the step for an unknown policy, and if
+/// no plan is within the budget (`result` says why).
 mlir::LogicalResult planStep(ir::StepOp step, const PlanningOptions &options, PlanningResult &result);
 
 } // namespace memscale::passes

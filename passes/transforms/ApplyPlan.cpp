@@ -139,7 +139,8 @@ private:
 
   void missing(Value value, Value at) {
     if (!broken)
-      at.getDefiningOp()->emitOpError("has no live result where the schedule reads it: it runs later, or a later run replaced what a view needs");
+      at.getDefiningOp()->emitOpError(
+          "has no live result where the schedule reads it: it runs later, or a later run replaced what a view needs");
     broken = true;
   }
 
@@ -175,10 +176,10 @@ private:
   DenseMap<uint32_t, KernelOpInterface> calls;
   SmallVector<std::pair<KernelOpInterface, int32_t>> schedule;
   int64_t borderAfter = -1;
-  DenseMap<uint32_t, uint32_t> slots;           // random calls that run again
+  DenseMap<uint32_t, uint32_t> slots;            // random calls that run again
   DenseMap<int32_t, SmallVector<Value, 2>> kept; // per storage, values that the border or the return uses
-  DenseMap<Value, Value> current;               // captured value → its present instance
-  DenseMap<Value, Value> final;                 // captured value → the instance that the caller gets
+  DenseMap<Value, Value> current;                // captured value → its present instance
+  DenseMap<Value, Value> final;                  // captured value → the instance that the caller gets
   DenseSet<Operation *> ran;
   bool broken = false;
 };
@@ -189,7 +190,8 @@ struct ApplyPlan : memscale::passes::impl::ApplyPlanBase<ApplyPlan> {
     if (step.getReference())
       return;
     if (step.getPhase() != Phase::Planned) {
-      step.emitOpError("expected the phase `planned`, found `") << stringifyPhase(step.getPhase()) << "`; run memscale-plan-recompute first";
+      step.emitOpError("expected the phase `planned`, found `")
+          << stringifyPhase(step.getPhase()) << "`; run memscale-plan-recompute first";
       return signalPassFailure();
     }
     Rewriter rewriter(step);

@@ -26,7 +26,8 @@ struct InsertFrees : memscale::passes::impl::InsertFreesBase<InsertFrees> {
     if (step.getReference())
       return;
     if (step.getPhase() != Phase::Rewritten) {
-      step.emitOpError("expected the phase `rewritten`, found `") << stringifyPhase(step.getPhase()) << "`; run memscale-apply-plan first";
+      step.emitOpError("expected the phase `rewritten`, found `")
+          << stringifyPhase(step.getPhase()) << "`; run memscale-apply-plan first";
       return signalPassFailure();
     }
     // All last uses before the first insertion: an insertion renumbers the block.

@@ -31,7 +31,8 @@ struct Reinplace : memscale::passes::impl::ReinplaceBase<Reinplace> {
   LogicalResult rewrite(KernelOpInterface kernel, unsigned operand) {
     std::optional<InPlaceForm> form = inPlaceForm(kernel, operand);
     if (!form)
-      return kernel->emitOpError("should take over operand #") << operand << ", but " << kernel.getSchema() << " has no in-place form for that";
+      return kernel->emitOpError("should take over operand #")
+             << operand << ", but " << kernel.getSchema() << " has no in-place form for that";
     Builder builder(&getContext());
     unsigned target = operand;
     if (form->out) {

@@ -14,8 +14,9 @@
 
 namespace memscale::passes {
 
-/// The operand that `kernel` overwrites with what `original` would have put into fresh memory; none if `kernel` is no in-place form of
-/// `original`. In-place forms have one result with the layout of the operand, which fills its memory, and are elementwise.
+/// The operand that `kernel` overwrites with what `original` would have put into fresh memory; none if `kernel` is no in-place
+/// form of `original`. In-place forms have one result with the layout of the operand, which fills its memory, and are
+/// elementwise.
 std::optional<unsigned> overwrittenOperand(ir::KernelOpInterface kernel, ir::KernelOpInterface original);
 
 } // namespace memscale::passes

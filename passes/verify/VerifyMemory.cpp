@@ -126,7 +126,7 @@ private:
 
   StepOp step;
   llvm::DenseMap<Value, Name> names;
-  SmallVector<int32_t> epochs; // per memory, how often it was taken over
+  SmallVector<int32_t> epochs;   // per memory, how often it was taken over
   llvm::DenseSet<int32_t> given; // memory that the caller has
   int32_t argumentMemories = 0;
 };

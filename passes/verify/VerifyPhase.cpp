@@ -23,7 +23,8 @@ static LogicalResult verifyCaptured(StepOp step) {
   int64_t last = -1;
   for (auto kernel : step.getBlock().getOps<KernelOpInterface>()) {
     if (static_cast<int64_t>(kernel.getId()) <= last)
-      return kernel->emitOpError("has the number ") << kernel.getId() << " after " << last << "; captured calls are numbered in order";
+      return kernel->emitOpError("has the number ")
+             << kernel.getId() << " after " << last << "; captured calls are numbered in order";
     last = kernel.getId();
     if (kernel.getRngSlot() || kernel->hasAttr("takes_over"))
       return kernel->emitOpError("carries a slot or takes_over in the phase `captured`");

@@ -26,15 +26,15 @@ namespace {
 /// What stands in a piece of memory.
 struct Contents {
   enum Kind : int32_t { Argument, Result, Written } kind = Argument;
-  int32_t call = -1;   // id of the captured call; -1 for arguments
-  int32_t index = -1;  // position of the argument, number of the result or of the mutated operand
+  int32_t call = -1;  // id of the captured call; -1 for arguments
+  int32_t index = -1; // position of the argument, number of the result or of the mutated operand
   bool operator==(const Contents &) const = default;
 
   std::string describe() const {
     if (kind == Argument)
       return "argument #" + std::to_string(index);
-    return (kind == Result ? "result #" : "operand #") + std::to_string(index) + (kind == Written ? ", written by call " : " of call ") +
-           std::to_string(call);
+    return (kind == Result ? "result #" : "operand #") + std::to_string(index) +
+           (kind == Written ? ", written by call " : " of call ") + std::to_string(call);
   }
 };
 
@@ -135,16 +135,15 @@ private:
     return success();
   }
 
-  InFlightDiagnostic fault(Operation *op, const Twine &what) {
-    return op->emitError() << "memscale-verify-values: " << what;
-  }
+  InFlightDiagnostic fault(Operation *op, const Twine &what) { return op->emitError() << "memscale-verify-values: " << what; }
 
   LogicalResult same(Operation *op, const Read &expected, const Read &found, const Twine &what) {
     if (expected == found)
       return success();
     if (expected.contents == found.contents)
       return fault(op, what) << " has the type " << found.type << ", the captured step has " << expected.type;
-    return fault(op, what) << " holds " << found.contents.describe() << ", the captured step reads " << expected.contents.describe();
+    return fault(op, what) << " holds " << found.contents.describe() << ", the captured step reads "
+                           << expected.contents.describe();
   }
 
   LogicalResult checkCall(KernelOpInterface kernel) {
@@ -157,14 +156,16 @@ private:
       return failure();
     if (call->kernel.getRng()) {
       if (nextDraw == draws.size() || draws[nextDraw] != static_cast<int32_t>(kernel.getId()))
-        return fault(kernel, "draws random numbers out of order") << ", expected call " << (nextDraw < draws.size() ? draws[nextDraw] : -1);
+        return fault(kernel, "draws random numbers out of order")
+               << ", expected call " << (nextDraw < draws.size() ? draws[nextDraw] : -1);
       ++nextDraw;
       if (auto slot = kernel.getRngSlot())
         slots[*slot] = kernel.getId();
     }
     if (!call->kernel.getMutates().empty()) {
       if (nextWrite == writes.size() || writes[nextWrite] != static_cast<int32_t>(kernel.getId()))
-        return fault(kernel, "writes memory out of order") << ", expected call " << (nextWrite < writes.size() ? writes[nextWrite] : -1);
+        return fault(kernel, "writes memory out of order")
+               << ", expected call " << (nextWrite < writes.size() ? writes[nextWrite] : -1);
       ++nextWrite;
     }
     return success();
@@ -196,7 +197,8 @@ private:
 
   LogicalResult checkKernel(KernelOpInterface kernel, Captured &call) {
     KernelOpInterface original = call.kernel;
-    if (kernel.getRng() != original.getRng() || kernel.getBackward() != original.getBackward() || kernel.getReturns() != original.getReturns())
+    if (kernel.getRng() != original.getRng() || kernel.getBackward() != original.getBackward() ||
+        kernel.getReturns() != original.getReturns())
       return fault(kernel, "call " + Twine(kernel.getId()) + " has other effects or returns than its captured form");
     if (kernel->getNumOperands() < call.reads.size())
       return fault(kernel, "call " + Twine(kernel.getId()) + " has fewer operands than its captured form");
@@ -205,8 +207,8 @@ private:
         return failure();
     for (auto [index, type] : llvm::enumerate(original->getResultTypes()))
       if (kernel->getResult(index).getType() != type)
-        return fault(kernel, "result #" + Twine(index)) << " has the type " << kernel->getResult(index).getType() << ", the captured step has "
-                                                        << type;
+        return fault(kernel, "result #" + Twine(index))
+               << " has the type " << kernel->getResult(index).getType() << ", the captured step has " << type;
     bool sameForm = kernel.getSchema() == original.getSchema() && kernel.getOverload() == original.getOverload() &&
                     kernel.getArgs() == original.getArgs() && kernel.getAliases() == original.getAliases() &&
                     kernel.getMutates() == original.getMutates();
@@ -216,12 +218,13 @@ private:
     }
     std::optional<unsigned> target = overwrittenOperand(kernel, original);
     if (!target)
-      return fault(kernel, "call " + Twine(kernel.getId()))
-             << " is " << kernel.getSchema() << ", neither the captured " << original.getSchema() << " nor an in-place form of it";
+      return fault(kernel, "call " + Twine(kernel.getId())) << " is " << kernel.getSchema() << ", neither the captured "
+                                                            << original.getSchema() << " nor an in-place form of it";
     return overwrite(kernel, *target);
   }
 
-  /// An in-place kernel reads everything before it writes, element by element: the target must be the only operand over its memory.
+  /// An in-place kernel reads everything before it writes, element by element: the target must be the only operand over its
+  /// memory.
   LogicalResult overwrite(KernelOpInterface kernel, unsigned target) {
     Value overwritten = kernel->getOperand(target);
     for (Value operand : kernel->getOperands())
@@ -289,7 +292,8 @@ struct VerifyValues : memscale::passes::impl::VerifyValuesBase<VerifyValues> {
         continue;
       auto captured = dyn_cast_or_null<StepOp>(getOperation().lookupSymbol(referenceName(step)));
       if (!captured) {
-        step.emitOpError("has no reference @") << referenceName(step) << "; run memscale-keep-reference on the captured step first";
+        step.emitOpError("has no reference @")
+            << referenceName(step) << "; run memscale-keep-reference on the captured step first";
         return signalPassFailure();
       }
       if (failed(verifyValues(captured, step)))

@@ -35,6 +35,13 @@ class _OneMode(nn.Module):
 class Scope(_OneMode):
     """A submodule of a planned module: holds parameters and buffers under the original's names; its forward is part of the plan."""
 
+    def __getitem__(self, index: int | str) -> nn.Module:
+        """A numbered or named child, as the original's ModuleList, Sequential or ModuleDict gives it."""
+        keys = [key for key in self._modules if key.isdigit()]
+        if isinstance(index, str):
+            return self._modules[index]  # type: ignore[return-value]
+        return self._modules[keys[index]]  # type: ignore[return-value]
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("a submodule of a planned module cannot be called by itself: its calls are part of the whole plan")
 
@@ -53,17 +60,20 @@ class PlannedModule(_OneMode):
         self._path = path
         self._fall_backs = 0
         self._original: Original | None = None
-        aliases = dict(plan.aliases())
         volatile = set(plan.non_persistent_buffers())
+        state: dict[str, tuple[Tensor, bool]] = {}  # name → tensor, in the state_dict
         for name, tensor in zip(self._parameter_names, parameters, strict=True):
             parameter = nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
-            for key in (name, *aliases.get(name, ())):
-                owner, leaf = self._place(key)
-                owner.register_parameter(leaf, parameter)
+            state.update(dict.fromkeys((name, *self._aliases.get(name, ())), (parameter, True)))
         for name, tensor in zip(self._buffer_names, buffers, strict=True):
-            for key in (name, *aliases.get(name, ())):
-                owner, leaf = self._place(key)
-                owner.register_buffer(leaf, tensor, persistent=name not in volatile)
+            state.update(dict.fromkeys((name, *self._aliases.get(name, ())), (tensor, name not in volatile)))
+        for name in list(plan.state_names()) or list(state):
+            tensor, persistent = state[name]
+            owner, leaf = self._place(name)
+            if isinstance(tensor, nn.Parameter):
+                owner.register_parameter(leaf, tensor)
+            else:
+                owner.register_buffer(leaf, tensor, persistent=persistent)
 
     def _bind_plan(self, plan: Any) -> None:
         self._plan = plan

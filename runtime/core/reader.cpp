@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
 
 namespace memscale::runtime {
@@ -93,6 +94,7 @@ class Checker {
     for (const auto& a : plan_.arguments)
       if (a->role == Role::Tangent) flow_.define(a->reg, "tangent '" + a->name + "'");
     segments();
+    state_names();
     guards();
   }
 
@@ -232,7 +234,7 @@ class Checker {
 
   void segments() {
     uint32_t at = 0;
-    std::set<int32_t> seen;
+    std::map<int32_t, bool> defined;  // argument → has a gradient
     for (const auto& s : plan_.segments) {
       require(s != nullptr, "a segment is missing");
       const std::string where = "segment '" + s->name + "'";
@@ -245,13 +247,27 @@ class Checker {
         const fb::ArgumentT& a = argument(g->argument, where);
         require(a.role == Role::Parameter || a.role == Role::Input, where + " gives a gradient to '" + a.name + "'");
         require(a.requires_grad, where + " gives a gradient to '" + a.name + "', which requires none");
-        require(seen.insert(g->argument).second, where + " gives '" + a.name + "' a second gradient");
+        const auto [earlier, fresh] = defined.try_emplace(g->argument, g->reg != -1);
+        require(fresh || (earlier->second && g->reg != -1), where + " gives '" + a.name + "' both a gradient and none");
         if (g->reg != -1) flow_.read(g->reg, where);
       }
       for (int32_t reg : s->frees) flow_.drop(reg, where);
     }
     require(at == plan_.backward.size(), "the segments cover " + std::to_string(at) + " of " +
                                              std::to_string(plan_.backward.size()) + " backward instructions");
+  }
+
+  void state_names() {
+    if (plan_.state_names.empty()) return;
+    std::set<std::string> missing;
+    for (const auto& a : plan_.arguments) {
+      if (a->role != Role::Parameter && a->role != Role::Buffer) continue;
+      missing.insert(a->name);
+      missing.insert(a->aliases.begin(), a->aliases.end());
+    }
+    for (const std::string& name : plan_.state_names)
+      require(missing.erase(name) == 1, "the state name '" + name + "' is unknown or stands twice");
+    require(missing.empty(), "the state names lack " + std::to_string(missing.size()) + " names");
   }
 
   void guards() {

@@ -84,6 +84,7 @@ void register_plan(torch::Library& m) {
       .def("input_names", [](const Handle& self) { return names(*self, self->inputs()); })
       .def("input_specs", &input_specs)
       .def("aliases", &aliases)
+      .def("state_names", [](const Handle& self) { return self->plan().state_names; })
       .def("guards",
            [](const Handle& self) {
              std::map<std::string, std::string> guards;

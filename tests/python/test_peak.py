@@ -12,7 +12,7 @@ from torch import nn
 
 import memscale
 
-MODELS = ["gpt2", "bert", "llama", "resnet50", "vit", "lstm"]
+MODELS = ["gpt2", "bert", "llama", "resnet50", "vit", "lstm", "shared"]
 OPTIMIZERS: dict[str, Callable[[nn.Module], torch.optim.Optimizer]] = {
     "adamw": lambda m: torch.optim.AdamW(m.parameters(), lr=1e-3),
     "sgd": lambda m: torch.optim.SGD(m.parameters(), lr=1e-3),

@@ -210,6 +210,25 @@ def _rows(step: int) -> tuple[Tensor, Tensor]:
     return torch.randn(256, 32, generator=generator), torch.randint(0, 10, (256,), generator=generator)
 
 
+class Shared(nn.Module):
+    """One transformer block used four times (as ALBERT does): autograd adds four gradients to each of its parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(256, 64)
+        self.block = nn.TransformerEncoderLayer(64, 4, 128, dropout=0.1, batch_first=True)
+        self.register_buffer("scale", torch.full((1,), 0.5))
+        self.head = nn.Linear(64, 256, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.embedding(ids)
+        for _ in range(4):
+            x = self.block(x * self.scale)
+        logits = self.head(x)
+        return F.cross_entropy(logits[:, :-1].reshape(-1, 256), ids[:, 1:].reshape(-1)), logits
+
+
 ZOO: dict[str, Entry] = {
     e.name: e
     for e in (
@@ -220,6 +239,7 @@ ZOO: dict[str, Entry] = {
         Entry("resnet50", resnet50, lambda step: _images(step, 32, 64), ("images", "labels")),
         Entry("vit", vit, lambda step: _images(step, 8, 32), ("images", "labels")),
         Entry("lstm", lambda: LSTMClassifier().train(), _labelled, ("ids", "labels")),
+        Entry("shared", lambda: Shared().train(), lambda step: (_ids(step, 8, 64, 256),), ("ids",)),
         Entry("minilm", minilm, _minilm_inputs, ("first", "first_mask", "rest", "rest_mask")),
     )
 }

@@ -63,8 +63,8 @@ static bool swapOperand(StepOp step, unsigned number) {
       for (OpOperand &operand : op.getOpOperands())
         for (Value other : llvm::reverse(values)) {
           Value value = operand.get();
-          if (other.getType() != value.getType() || origin(storages, other) == origin(storages, value) || takenOver(storages, other) ||
-              takenOver(storages, value))
+          if (other.getType() != value.getType() || origin(storages, other) == origin(storages, value) ||
+              takenOver(storages, other) || takenOver(storages, value))
             continue;
           if (!site.here())
             break;
@@ -180,8 +180,8 @@ static bool swapDraws(StepOp step, unsigned number) {
     if (!op.getRng())
       continue;
     bool movable = before && llvm::all_of(op->getOperands(), [&](Value operand) {
-      return isa<BlockArgument>(operand) || operand.getDefiningOp()->isBeforeInBlock(before);
-    });
+                     return isa<BlockArgument>(operand) || operand.getDefiningOp()->isBeforeInBlock(before);
+                   });
     if (movable && site.here()) {
       op->moveBefore(before);
       return true;

@@ -12,8 +12,8 @@
 
 namespace memscale::tools {
 
-/// Does damage number `site` to `step`; false once there are no more sites. Every site is harmful: damages that could leave the values
-/// right are not sites.
+/// Does damage number `site` to `step`; false once there are no more sites. Every site is harmful: damages that could leave the
+/// values right are not sites.
 struct Damage {
   const char *name;
   bool (*apply)(ir::StepOp step, unsigned site);

@@ -24,8 +24,9 @@ void flash_cpu_backward(const c10::OperatorHandle& op, Stack& stack) {
 void flash_cuda(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor query = a.tensor(0), key = a.tensor(1);
-  a.give({meta_like(query.transpose(1, 2)).transpose(1, 2), meta({query.size(0), query.size(1), query.size(2)}, c10::kFloat), at::Tensor(),
-          at::Tensor(), query.size(2), key.size(2), meta({2}, c10::kUInt64), meta({}, c10::kUInt64), meta({0}, query)});
+  a.give({meta_like(query.transpose(1, 2)).transpose(1, 2), meta({query.size(0), query.size(1), query.size(2)}, c10::kFloat),
+          at::Tensor(), at::Tensor(), query.size(2), key.size(2), meta({2}, c10::kUInt64), meta({}, c10::kUInt64),
+          meta({0}, query)});
 }
 
 template <size_t kFirst>
@@ -40,8 +41,8 @@ void efficient_cuda(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor query = a.tensor(0);
   const int64_t tokens = query.size(2), rows = a[4].toBool() ? (tokens + 31) / 32 * 32 : 0;
-  a.give({meta_transposed(output_sizes(query, a.tensor(2)), query), meta({query.size(0), query.size(1), rows}, c10::kFloat), meta({}, c10::kLong),
-          meta({}, c10::kLong)});
+  a.give({meta_transposed(output_sizes(query, a.tensor(2)), query), meta({query.size(0), query.size(1), rows}, c10::kFloat),
+          meta({}, c10::kLong), meta({}, c10::kLong)});
 }
 
 void efficient_cuda_backward(const c10::OperatorHandle& op, Stack& stack) {
@@ -55,7 +56,8 @@ void efficient_cuda_backward(const c10::OperatorHandle& op, Stack& stack) {
     sizes.back() = padded;
     bias_gradient = meta(sizes, bias).slice(-1, 0, last);
   }
-  a.give({if_wanted(a.flag(10, 0), meta_transposed(query.sizes(), query)), if_wanted(a.flag(10, 1), meta_transposed(key.sizes(), key)),
+  a.give({if_wanted(a.flag(10, 0), meta_transposed(query.sizes(), query)),
+          if_wanted(a.flag(10, 1), meta_transposed(key.sizes(), key)),
           if_wanted(a.flag(10, 2), meta_transposed(value.sizes(), value)), bias_gradient});
 }
 
@@ -63,8 +65,8 @@ void cudnn(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor query = a.tensor(0), key = a.tensor(1), value = a.tensor(2);
   const at::Tensor like = query.size(3) == value.size(3) ? query : query.slice(3, 0, 1).expand({-1, -1, -1, value.size(3)});
-  a.give({meta_like(like), if_wanted(a[4].toBool(), meta({query.size(0), query.size(1), query.size(2), 1}, c10::kFloat)), at::Tensor(),
-          at::Tensor(), query.size(2), key.size(2), meta({}, c10::kLong), meta({}, c10::kLong), at::Tensor()});
+  a.give({meta_like(like), if_wanted(a[4].toBool(), meta({query.size(0), query.size(1), query.size(2), 1}, c10::kFloat)),
+          at::Tensor(), at::Tensor(), query.size(2), key.size(2), meta({}, c10::kLong), meta({}, c10::kLong), at::Tensor()});
 }
 
 void cudnn_backward(const c10::OperatorHandle& op, Stack& stack) {
@@ -77,9 +79,10 @@ void flash_forward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor query = a.tensor(0);
   if (a.tensor(3).defined())
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "_flash_attention_forward of packed sequences (cum_seq_q): no shape function; pass padded batches");
-  a.give({meta_like(query), meta({query.size(0), query.size(2), query.size(1)}, c10::kFloat), meta({2}, c10::kUInt64), meta({}, c10::kUInt64),
-          meta({0}, query)});
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, "_flash_attention_forward of packed sequences (cum_seq_q): no shape function; pass padded batches");
+  a.give({meta_like(query), meta({query.size(0), query.size(2), query.size(1)}, c10::kFloat), meta({2}, c10::kUInt64),
+          meta({}, c10::kUInt64), meta({0}, query)});
 }
 
 template <size_t kFirst>
@@ -88,15 +91,18 @@ void gradients(const c10::OperatorHandle& op, Stack& stack) {
   a.give({meta_like(a.tensor(kFirst)), meta_like(a.tensor(kFirst + 1)), meta_like(a.tensor(kFirst + 2))});
 }
 
-/// query, key, value, bias, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, custom_mask_type, compute_log_sumexp, ...
+/// query, key, value, bias, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, custom_mask_type,
+/// compute_log_sumexp, ...
 void efficient_forward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor query = a.tensor(0), key = a.tensor(1), value = a.tensor(2);
   if (a.tensor(4).defined())
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "_efficient_attention_forward of packed sequences (cu_seqlens_q): no shape function; pass padded batches");
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, "_efficient_attention_forward of packed sequences (cu_seqlens_q): no shape function; pass padded batches");
   const int64_t rows = a[10].toBool() ? (query.size(1) + 31) / 32 * 32 : 0;
-  a.give({meta({query.size(0), query.size(1), query.size(2), value.size(3)}, query), meta({query.size(0), query.size(2), rows}, c10::kFloat),
-          meta({}, c10::kLong), meta({}, c10::kLong), query.size(1), key.size(1)});
+  a.give({meta({query.size(0), query.size(1), query.size(2), value.size(3)}, query),
+          meta({query.size(0), query.size(2), rows}, c10::kFloat), meta({}, c10::kLong), meta({}, c10::kLong), query.size(1),
+          key.size(1)});
 }
 
 /// grad_out, query, key, value, bias, ...; tensors that share one storage get gradients that do.
@@ -110,7 +116,8 @@ void efficient_backward(const c10::OperatorHandle& op, Stack& stack) {
     sizes.back() = (last + 15) / 16 * 16;
     bias_gradient = meta(sizes, bias).slice(-1, 0, last);
   }
-  a.give({meta(a.tensor(1).sizes(), a.tensor(1)), meta(a.tensor(2).sizes(), a.tensor(2)), meta(a.tensor(3).sizes(), a.tensor(3)), bias_gradient});
+  a.give({meta(a.tensor(1).sizes(), a.tensor(1)), meta(a.tensor(2).sizes(), a.tensor(2)), meta(a.tensor(3).sizes(), a.tensor(3)),
+          bias_gradient});
 }
 
 }  // namespace

@@ -35,8 +35,12 @@ struct Convolution {
       weight = weight.unsqueeze(2);
     }
   }
-  bool is_dilated() const { return std::any_of(dilation.begin(), dilation.end(), [](int64_t d) { return d != 1; }); }
-  bool is_strided() const { return std::any_of(stride.begin(), stride.end(), [](int64_t s) { return s != 1; }); }
+  bool is_dilated() const {
+    return std::any_of(dilation.begin(), dilation.end(), [](int64_t d) { return d != 1; });
+  }
+  bool is_strided() const {
+    return std::any_of(stride.begin(), stride.end(), [](int64_t s) { return s != 1; });
+  }
   bool is_pointwise() const { return weight.size(-1) == 1 && weight.size(-2) == 1; }
   bool is_half() const { return input.scalar_type() == c10::kBFloat16 || input.scalar_type() == c10::kHalf; }
 
@@ -68,12 +72,14 @@ struct Convolution {
   at::Tensor weight_gradient(bool cuda) const {
     const auto format = this->format(cuda);
     if (cuda) {
-      // cuDNN follows the input as the forward kernel saw it; where a dimension of 1 makes it dense in both orders, it is not channels last.
+      // cuDNN follows the input as the forward kernel saw it; where a dimension of 1 makes it dense in both orders, it is not
+      // channels last.
       const bool keeps = input.is_contiguous(format) && input.suggest_memory_format() != format;
       return shaped(weight, weight, keeps ? at::MemoryFormat::Contiguous : format);
     }
     // The own kernel of 1×1 filters makes no channels-last gradient for a weight that is dense in both orders.
-    const bool keeps = !uses_onednn() && !transposed && is_pointwise() && weight.is_contiguous(format) && weight.suggest_memory_format() != format;
+    const bool keeps = !uses_onednn() && !transposed && is_pointwise() && weight.is_contiguous(format) &&
+                       weight.suggest_memory_format() != format;
     return shaped(weight, weight, keeps ? at::MemoryFormat::Contiguous : format);
   }
   at::Tensor output() const {
@@ -106,8 +112,8 @@ template <bool kCuda>
 void convolution_backward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const Convolution c(a, 1, 4);
-  a.give({if_wanted(a.flag(10, 0), c.shaped(c.input, c.input, c.format(kCuda))), if_wanted(a.flag(10, 1), c.weight_gradient(kCuda)),
-          if_wanted(a.flag(10, 2), meta({a.tensor(0).size(1)}, c.weight))});
+  a.give({if_wanted(a.flag(10, 0), c.shaped(c.input, c.input, c.format(kCuda))),
+          if_wanted(a.flag(10, 1), c.weight_gradient(kCuda)), if_wanted(a.flag(10, 2), meta({a.tensor(0).size(1)}, c.weight))});
 }
 
 }  // namespace

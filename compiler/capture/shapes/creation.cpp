@@ -32,7 +32,8 @@ template <bool kLower>
 void triangle_indices(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const int64_t rows = a[0].toInt(), columns = a[1].toInt(), offset = a[2].toInt();
-  const int64_t count = kLower ? lower_triangle(rows, columns, offset) : rows * columns - lower_triangle(rows, columns, offset - 1);
+  const int64_t count =
+      kLower ? lower_triangle(rows, columns, offset) : rows * columns - lower_triangle(rows, columns, offset - 1);
   a.give({meta({2, count}, a.dtype(3, c10::kLong))});
 }
 
@@ -52,7 +53,8 @@ void add_creation(Tables& tables) {
   tables.both("aten::tril_indices", triangle_indices<true>);
   tables.both("aten::triu_indices", triangle_indices<false>);
   tables.both("aten::multinomial", multinomial);
-  tables.both("aten::poisson", dense<0>);
+  tables.both({"aten::poisson", "aten::binomial", "aten::_standard_gamma", "aten::_sample_dirichlet"}, dense<0>);
+  tables.both({"aten::_standard_gamma_grad", "aten::_dirichlet_grad"}, dense<0>);
 }
 
 }  // namespace memscale::shapes

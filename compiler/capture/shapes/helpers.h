@@ -51,7 +51,9 @@ class Arguments {
   at::Tensor tensor(size_t i) const { return (*this)[i].isNone() ? at::Tensor() : (*this)[i].toTensor(); }
   Sizes ints(size_t i) const { return (*this)[i].isNone() ? Sizes() : (*this)[i].toIntVector(); }
   bool flag(size_t list, size_t i) const { return (*this)[list].toBoolList()[i]; }
-  c10::ScalarType dtype(size_t i, c10::ScalarType otherwise) const { return (*this)[i].isNone() ? otherwise : (*this)[i].toScalarType(); }
+  c10::ScalarType dtype(size_t i, c10::ScalarType otherwise) const {
+    return (*this)[i].isNone() ? otherwise : (*this)[i].toScalarType();
+  }
   /// Replaces the arguments by the results.
   void give(std::vector<c10::IValue> results) const {
     torch::jit::drop(stack_, count_);
@@ -88,9 +90,13 @@ inline at::Tensor meta_columns(Sizes sizes, c10::ScalarType dtype) {
   std::swap(sizes[sizes.size() - 2], sizes[sizes.size() - 1]);
   return meta(sizes, dtype).mT();
 }
-inline c10::IValue if_wanted(bool wanted, const at::Tensor& tensor) { return wanted ? c10::IValue(tensor) : c10::IValue(at::Tensor()); }
+inline c10::IValue if_wanted(bool wanted, const at::Tensor& tensor) {
+  return wanted ? c10::IValue(tensor) : c10::IValue(at::Tensor());
+}
 /// Statistics of half-precision inputs are kept in float.
-inline c10::ScalarType accumulate_type(const at::Tensor& tensor) { return at::toAccumulateType(tensor.scalar_type(), c10::kCUDA); }
+inline c10::ScalarType accumulate_type(const at::Tensor& tensor) {
+  return at::toAccumulateType(tensor.scalar_type(), c10::kCUDA);
+}
 inline c10::ScalarType float_type(c10::ScalarType type) { return c10::isIntegralType(type, true) ? c10::kFloat : type; }
 
 /// The result that TensorIterator would allocate for these operands.

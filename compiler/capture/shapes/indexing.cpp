@@ -25,7 +25,12 @@ enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 // weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
 struct Bags {
   explicit Bags(const Arguments& a)
-      : weight(a.tensor(0)), indices(a.tensor(1)), offsets(a.tensor(2)), weights(a.tensor(6)), mode(a[4].toInt()), padding(a[8].toInt()) {
+      : weight(a.tensor(0)),
+        indices(a.tensor(1)),
+        offsets(a.tensor(2)),
+        weights(a.tensor(6)),
+        mode(a[4].toInt()),
+        padding(a[8].toInt()) {
     count = offsets.numel() - (a[7].toBool() ? 1 : 0);
   }
   at::Tensor output() const { return meta({count, weight.size(1)}, weight); }
@@ -35,6 +40,7 @@ struct Bags {
 };
 
 /// A sum over contiguous rows skips the map from index to bag; otherwise it is made with one element more than it keeps.
+template <bool kForwardOnly>
 void embedding_bag_cpu(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const Bags bags(a);
@@ -42,7 +48,8 @@ void embedding_bag_cpu(const c10::OperatorHandle& op, Stack& stack) {
                     (!bags.weights.defined() || bags.weights.stride(0) == 1) && bags.weight.scalar_type() != c10::kDouble;
   const auto dtype = bags.offsets.scalar_type();
   const int64_t indices = bags.indices.numel();
-  const at::Tensor per_bag = meta_within({bags.count}, bags.offsets.numel(), dtype);
+  const bool cut = !kForwardOnly || bags.mode != kSum;  // else the sizes of the bags keep the end of the last one
+  const at::Tensor per_bag = meta_within({cut ? bags.count : bags.offsets.numel()}, bags.offsets.numel(), dtype);
   a.give({bags.output(), fast ? meta({0}, dtype) : meta_within({indices}, indices + 1, dtype), per_bag,
           bags.mode == kMax ? meta({bags.count, bags.weight.size(1)}, dtype) : at::empty_like(per_bag)});
 }
@@ -51,13 +58,15 @@ void embedding_bag_cuda(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const Bags bags(a);
   const auto dtype = bags.indices.scalar_type();
-  a.give({bags.output(), meta(bags.indices.sizes(), dtype), meta({bags.count}, dtype),
+  a.give({bags.output(), meta(bags.indices.sizes(), dtype), meta(bags.offsets.sizes(), dtype),
           bags.mode == kMax ? meta({bags.count, bags.weight.size(1)}, dtype) : meta({0}, dtype)});
 }
 
+/// The number of rows is argument `kRows`.
+template <size_t kRows>
 void embedding_bag_backward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
-  a.give({meta({a[6].toInt(), a.tensor(0).size(1)}, a.tensor(0))});
+  a.give({meta({a[kRows].toInt(), a.tensor(0).size(1)}, a.tensor(0))});
 }
 
 void embedding_bag_weights_backward(const c10::OperatorHandle& op, Stack& stack) {
@@ -125,10 +134,11 @@ void repeat_interleave(const c10::OperatorHandle& op, Stack& stack) {
 void add_indexing(Tables& tables) {
   tables.both("aten::embedding", embedding);
   tables.both("aten::embedding_dense_backward", embedding_dense_backward);
-  tables.cpu["aten::_embedding_bag"] = tables.cpu["aten::_embedding_bag_forward_only"] = embedding_bag_cpu;
+  tables.cpu["aten::_embedding_bag"] = embedding_bag_cpu<false>;
+  tables.cpu["aten::_embedding_bag_forward_only"] = embedding_bag_cpu<true>;
   tables.cuda["aten::_embedding_bag"] = tables.cuda["aten::_embedding_bag_forward_only"] = embedding_bag_cuda;
-  tables.both("aten::_embedding_bag_backward", embedding_bag_backward);
-  tables.both("aten::_embedding_bag_dense_backward", embedding_bag_backward);
+  tables.both("aten::_embedding_bag_backward", embedding_bag_backward<6>);
+  tables.both("aten::_embedding_bag_dense_backward", embedding_bag_backward<5>);
   tables.both("aten::_embedding_bag_per_sample_weights_backward", embedding_bag_weights_backward);
   tables.both("aten::index_select", index_select);
   tables.both("aten::take", take);
@@ -136,6 +146,7 @@ void add_indexing(Tables& tables) {
   tables.both("aten::_unsafe_masked_index_put_accumulate", like<0>);
   tables.both("aten::bucketize.Tensor", searchsorted<0>);
   tables.both({"aten::searchsorted.Tensor", "aten::searchsorted.Scalar"}, searchsorted<1>);
+  tables.both("aten::bucketize.Scalar", searchsorted<0>);
   tables.both("aten::segment_reduce", segment_reduce);
   tables.both("aten::_segment_reduce_backward", dense<2>);
   tables.cpu["aten::nonzero_static"] = nonzero_static_cpu;

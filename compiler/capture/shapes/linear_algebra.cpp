@@ -32,20 +32,23 @@ void cholesky(const c10::OperatorHandle& op, Stack& stack) {
 void cholesky_solve(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor right = a.tensor(0), factor = a.tensor(1);
-  a.give({meta_columns(append(at::infer_size(batch(right), batch(factor)), {right.size(-2), right.size(-1)}), right.scalar_type())});
+  a.give(
+      {meta_columns(append(at::infer_size(batch(right), batch(factor)), {right.size(-2), right.size(-1)}), right.scalar_type())});
 }
 
 /// A, B, upper, left
 void solve_triangular(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor factor = a.tensor(0), right = a.tensor(1);
-  a.give({meta_columns(append(at::infer_size(batch(factor), batch(right)), {right.size(-2), right.size(-1)}), right.scalar_type())});
+  a.give(
+      {meta_columns(append(at::infer_size(batch(factor), batch(right)), {right.size(-2), right.size(-1)}), right.scalar_type())});
 }
 
 void geqrf(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor input = a.tensor(0);
-  a.give({meta_columns(input.sizes().vec(), input.scalar_type()), meta(append(batch(input), {std::min(input.size(-2), input.size(-1))}), input)});
+  a.give({meta_columns(input.sizes().vec(), input.scalar_type()),
+          meta(append(batch(input), {std::min(input.size(-2), input.size(-1))}), input)});
 }
 
 template <bool kCuda>
@@ -77,6 +80,25 @@ void svd_cuda(const c10::OperatorHandle& op, Stack& stack) {
   }
   a.give({meta_columns(append(batch(input), {rows, full ? rows : rank}), dtype), values,
           meta(append(batch(input), {full ? columns : rank, columns}), dtype)});
+}
+
+void eigvals(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const at::Tensor input = a.tensor(0);
+  a.give({meta(append(batch(input), {input.size(-1)}), c10::toComplexType(input.scalar_type()))});
+}
+
+void int_mm(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta({a.tensor(0).size(0), a.tensor(1).size(1)}, c10::kInt)});
+}
+
+/// Products whose result has another dtype; the factors begin at `kFirst`, the dtype stands after them.
+template <size_t kFirst>
+void product_of_dtype(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const at::Tensor left = a.tensor(kFirst), right = a.tensor(kFirst + 1);
+  a.give({meta(append(batch(left), {left.size(-2), right.size(-1)}), a[kFirst + 2].toScalarType())});
 }
 
 void addbmm(const c10::OperatorHandle& op, Stack& stack) {
@@ -120,6 +142,10 @@ void add_linear_algebra(Tables& tables) {
   tables.both("aten::linalg_matrix_exp", dense<0>);
   tables.both("aten::linalg_pinv.atol_rtol_tensor", pinv);
   tables.cuda["aten::_linalg_svd"] = svd_cuda;
+  tables.both("aten::_linalg_eigvals", eigvals);
+  tables.both("aten::_int_mm", int_mm);
+  tables.cuda["aten::mm.dtype"] = tables.cuda["aten::bmm.dtype"] = product_of_dtype<0>;
+  tables.cuda["aten::addmm.dtype"] = tables.cuda["aten::baddbmm.dtype"] = product_of_dtype<1>;
   tables.both("aten::addbmm", addbmm);
   tables.both("aten::_cdist_forward", cdist);
   tables.both("aten::_cdist_backward", cdist_backward);

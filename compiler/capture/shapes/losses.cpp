@@ -78,7 +78,8 @@ void use_cudnn_ctc_loss(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor input = a.tensor(0), targets = a.tensor(1);
   if (a[4].toInt() == 0 && targets.dim() == 1 && input.scalar_type() == c10::kFloat && targets.scalar_type() == c10::kInt)
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "ctc_loss by cuDNN: its choice depends on the contents of the lengths; pass int64 targets");
+    TORCH_CHECK_NOT_IMPLEMENTED(false,
+                                "ctc_loss by cuDNN: its choice depends on the contents of the lengths; pass int64 targets");
   a.give({false});
 }
 
@@ -91,7 +92,8 @@ void add_losses(Tables& tables) {
   tables.both("aten::huber_loss", pairwise);
   tables.both({"aten::mse_loss_backward", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward"}, pairwise_backward);
   tables.both("aten::multi_margin_loss", multi_margin_loss);
-  tables.both({"aten::multi_margin_loss_backward", "aten::multilabel_margin_loss_backward", "aten::nll_loss2d_backward"}, dense<1>);
+  tables.both({"aten::multi_margin_loss_backward", "aten::multilabel_margin_loss_backward", "aten::nll_loss2d_backward"},
+              dense<1>);
   tables.both("aten::multilabel_margin_loss_forward", multilabel_margin_loss_forward);
   tables.both("aten::nll_loss2d_forward", nll_loss2d_forward);
   tables.both("aten::_ctc_loss", ctc_loss);

@@ -11,7 +11,8 @@ c10::ScalarType cpu_statistics(const at::Tensor& input, const at::Tensor& parame
 
 /// Output, saved mean and saved inverse deviation.
 template <bool kCuda>
-std::vector<c10::IValue> batch_norm_results(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& running_mean, bool training) {
+std::vector<c10::IValue> batch_norm_results(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& running_mean,
+                                            bool training) {
   const int64_t channels = input.size(1);
   if (kCuda) {  // evaluation saves the running statistics
     const c10::ScalarType dtype = accumulate_type(input);
@@ -82,14 +83,17 @@ void cudnn_batch_norm(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor input = a.tensor(0), weight = a.tensor(1);
   const int64_t channels = a[5].toBool() ? input.size(1) : 0;
-  // cuDNN reserves memory only in its persistent NHWC half-precision mode, whose size the device alone knows; elsewhere it is empty.
-  a.give({meta(input.sizes(), input, input.suggest_memory_format()), meta({channels}, weight), meta({channels}, weight), meta({0}, c10::kByte)});
+  // cuDNN reserves memory only in its persistent NHWC half-precision mode, whose size the device alone knows; elsewhere it is
+  // empty.
+  a.give({meta(input.sizes(), input, input.suggest_memory_format()), meta({channels}, weight), meta({channels}, weight),
+          meta({0}, c10::kByte)});
 }
 
 void cudnn_batch_norm_backward(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   const at::Tensor input = a.tensor(0), weight = a.tensor(2);
-  a.give({meta(input.sizes(), input, input.suggest_memory_format()), meta({input.size(1)}, weight), meta({input.size(1)}, weight)});
+  a.give(
+      {meta(input.sizes(), input, input.suggest_memory_format()), meta({input.size(1)}, weight), meta({input.size(1)}, weight)});
 }
 
 Sizes row_shape(const at::Tensor& input, size_t normalized) {
@@ -144,6 +148,19 @@ void group_norm_backward(const c10::OperatorHandle& op, Stack& stack) {
           if_wanted(a.flag(9, 1), meta({channels}, weight)), if_wanted(a.flag(9, 2), meta({channels}, weight))});
 }
 
+/// v, g, dim: the weight and the norms, which half types keep in float.
+void weight_norm(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const at::Tensor v = a.tensor(0), g = a.tensor(1);
+  a.give({meta(v.sizes(), v), meta(g.sizes(), accumulate_type(v))});
+}
+
+/// gradient, v, g, norms, dim
+void weight_norm_backward(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta(a.tensor(1).sizes(), a.tensor(1)), meta(a.tensor(2).sizes(), a.tensor(2))});
+}
+
 template <bool kCuda>
 void add_batch_norm(std::map<std::string, ShapeFn>& table) {
   table["aten::native_batch_norm"] = table["aten::_native_batch_norm_legit"] = batch_norm<kCuda>;
@@ -151,7 +168,6 @@ void add_batch_norm(std::map<std::string, ShapeFn>& table) {
   table["aten::_native_batch_norm_legit_functional"] = batch_norm_functional<kCuda>;
   table["aten::_batch_norm_with_update"] = batch_norm_with_reserve<kCuda, false, true>;
   table["aten::_batch_norm_with_update_functional"] = batch_norm_with_reserve<kCuda, true, true>;
-  table["aten::_batch_norm_no_update"] = batch_norm_with_reserve<kCuda, false, false>;
   table["aten::native_batch_norm_backward"] = table["aten::batch_norm_backward"] = batch_norm_backward<kCuda>;
   table["aten::native_layer_norm"] = layer_norm<kCuda>;
 }
@@ -159,6 +175,7 @@ void add_batch_norm(std::map<std::string, ShapeFn>& table) {
 }  // namespace
 
 void add_normalization(Tables& tables) {
+  tables.cpu["aten::_batch_norm_no_update"] = batch_norm_with_reserve<false, false, false>;
   add_batch_norm<false>(tables.cpu);
   add_batch_norm<true>(tables.cuda);
   tables.cuda["aten::cudnn_batch_norm"] = cudnn_batch_norm;
@@ -166,6 +183,8 @@ void add_normalization(Tables& tables) {
   tables.both("aten::native_layer_norm_backward", layer_norm_backward);
   tables.cuda["aten::_fused_rms_norm"] = rms_norm;
   tables.cuda["aten::_fused_rms_norm_backward"] = rms_norm_backward;
+  tables.both("aten::_weight_norm_interface", weight_norm);
+  tables.both("aten::_weight_norm_interface_backward", weight_norm_backward);
   tables.both("aten::native_group_norm", group_norm);
   tables.both("aten::native_group_norm_backward", group_norm_backward);
 }

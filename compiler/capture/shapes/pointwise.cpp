@@ -62,6 +62,28 @@ void binary_to_complex(const c10::OperatorHandle& op, Stack& stack) {
   a.give({broadcast({a.tensor(0), a.tensor(1)}, c10::toComplexType(a.tensor(0).scalar_type()))});
 }
 
+void scalar_and_tensor(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({broadcast({a.tensor(1)}, at::result_type(a[0].toScalar(), a.tensor(1)))});
+}
+
+/// A tensor and the mask of what the clamping left alone.
+void with_mask(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta_like(a.tensor(0)), meta_like(a.tensor(0), c10::kBool)});
+}
+
+/// gradient, input, scale, zero point
+void learnable_quantize_backward(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta_like(a.tensor(1)), meta(a.tensor(2).sizes(), a.tensor(2)), meta(a.tensor(3).sizes(), a.tensor(3))});
+}
+
+void fused_dropout(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta_like(a.tensor(0)), meta_like(a.tensor(0), c10::kByte)});
+}
+
 void where(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   a.give({broadcast({a.tensor(0), a.tensor(1), a.tensor(2)}, at::result_type(a.tensor(1), a.tensor(2)))});
@@ -71,11 +93,6 @@ void where(const c10::OperatorHandle& op, Stack& stack) {
 void safe_softmax(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   a.give({meta(a.tensor(0).sizes(), a.dtype(2, a.tensor(0).scalar_type()))});
-}
-
-void native_dropout(const c10::OperatorHandle& op, Stack& stack) {
-  const Arguments a(op, stack);
-  a.give({meta_like(a.tensor(0)), meta_like(a.tensor(0), c10::kBool)});
 }
 
 void native_dropout_backward_cpu(const c10::OperatorHandle& op, Stack& stack) {
@@ -108,7 +125,9 @@ void prelu_backward(const c10::OperatorHandle& op, Stack& stack) {
 }  // namespace
 
 void add_pointwise(Tables& tables) {
-  tables.both({"aten::relu", "aten::hardswish", "aten::hardtanh", "aten::hardsigmoid", "aten::celu", "aten::nan_to_num", "aten::_conj_physical"}, unary);
+  tables.both({"aten::relu", "aten::hardswish", "aten::hardtanh", "aten::hardsigmoid", "aten::celu", "aten::nan_to_num",
+               "aten::_conj_physical"},
+              unary);
   tables.both("aten::abs", unary_to_real);
   tables.both("aten::angle", angle);
   tables.both("aten::logit", unary_to_float);
@@ -125,7 +144,21 @@ void add_pointwise(Tables& tables) {
   tables.cpu["aten::log_sigmoid_forward"] = log_sigmoid_forward_cpu;
   tables.cuda["aten::log_sigmoid_forward"] = log_sigmoid_forward_cuda;
   tables.both("aten::log_sigmoid_backward", like<0>);
-  tables.cuda["aten::native_dropout"] = native_dropout;
+  tables.both("aten::remainder.Scalar_Tensor", scalar_and_tensor);
+  tables.both({"aten::__lshift__.Tensor", "aten::__rshift__.Tensor"}, binary);
+  tables.both({"aten::__lshift__.Scalar", "aten::__rshift__.Scalar"}, unary);
+  tables.both(
+      {"aten::fake_quantize_per_tensor_affine_cachemask", "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+       "aten::fake_quantize_per_channel_affine_cachemask", "aten::native_dropout"},
+      with_mask);
+  tables.both({"aten::_fake_quantize_learnable_per_tensor_affine", "aten::_fake_quantize_learnable_per_channel_affine"}, like<0>);
+  tables.both(
+      {"aten::_fake_quantize_learnable_per_tensor_affine_backward", "aten::_fake_quantize_learnable_per_channel_affine_backward"},
+      learnable_quantize_backward);
+  tables.cpu["aten::_masked_softmax"] = tables.cuda["aten::_masked_softmax_backward"] = like<0>;
+  tables.cuda["aten::_masked_softmax"] = tables.cpu["aten::_masked_softmax_backward"] = dense<0>;
+  tables.cuda["aten::_fused_dropout"] = fused_dropout;
+  tables.cuda["aten::_masked_scale"] = like<0>;
   tables.cpu["aten::native_dropout_backward"] = native_dropout_backward_cpu;
   tables.cuda["aten::native_dropout_backward"] = in_format<0>;
 }

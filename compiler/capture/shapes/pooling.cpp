@@ -41,8 +41,8 @@ void max_pool3d(const c10::OperatorHandle& op, Stack& stack) {
   const Sizes kernel = triple(1, {}), stride = triple(2, kernel), padding = triple(3, {0, 0, 0}), dilation = triple(4, {1, 1, 1});
   Sizes output;
   for (size_t i = 0; i < 3; ++i) {
-    output.push_back(at::native::pooling_output_shape<int64_t>(input.size(input.dim() - 3 + static_cast<int64_t>(i)), kernel[i], padding[i],
-                                                               stride[i], dilation[i], a[5].toBool()));
+    output.push_back(at::native::pooling_output_shape<int64_t>(input.size(input.dim() - 3 + static_cast<int64_t>(i)), kernel[i],
+                                                               padding[i], stride[i], dilation[i], a[5].toBool()));
   }
   const Sizes sizes = resized(input, output, 3);
   const auto format = format_of_batch(input, 5);

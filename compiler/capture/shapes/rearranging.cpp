@@ -97,7 +97,9 @@ void im2col(const c10::OperatorHandle& op, Stack& stack) {
   int64_t channels = input.size(batched ? 1 : 0), blocks = 1;
   for (size_t i = 0; i < 2; ++i) {
     channels *= kernel[i];
-    blocks *= (input.size(input.dim() - 2 + static_cast<int64_t>(i)) + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
+    blocks *=
+        (input.size(input.dim() - 2 + static_cast<int64_t>(i)) + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] +
+        1;
   }
   a.give({resized_from(input, batched ? Sizes{input.size(0), channels, blocks} : Sizes{channels, blocks})});
 }
@@ -141,8 +143,10 @@ void copy(const c10::OperatorHandle& op, Stack& stack) {
 
 void add_rearranging(Tables& tables) {
   tables.cuda["aten::reflection_pad2d"] = pad<false>;
-  tables.cpu["aten::reflection_pad2d"] = tables.cpu["aten::replication_pad2d"] = tables.cpu["aten::replication_pad3d"] = tables.cpu["aten::reflection_pad3d"] = pad<true>;
-  for (const char* name : {"aten::reflection_pad2d_backward", "aten::replication_pad2d_backward", "aten::replication_pad3d_backward"}) {
+  tables.cpu["aten::reflection_pad2d"] = tables.cpu["aten::replication_pad2d"] = tables.cpu["aten::replication_pad3d"] =
+      tables.cpu["aten::reflection_pad3d"] = pad<true>;
+  for (const char* name :
+       {"aten::reflection_pad2d_backward", "aten::replication_pad2d_backward", "aten::replication_pad3d_backward"}) {
     tables.cpu[name] = in_format<1>;
     tables.cuda[name] = dense<1>;
   }

@@ -22,7 +22,9 @@ Sizes reduced(const at::Tensor& input, const Sizes& dims, bool keep) {
   return sizes;
 }
 
-c10::ScalarType sum_type(const at::Tensor& input) { return c10::isIntegralType(input.scalar_type(), true) ? c10::kLong : input.scalar_type(); }
+c10::ScalarType sum_type(const at::Tensor& input) {
+  return c10::isIntegralType(input.scalar_type(), true) ? c10::kLong : input.scalar_type();
+}
 
 void std_or_var(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
@@ -71,6 +73,17 @@ void values_and_indices(const c10::OperatorHandle& op, Stack& stack) {
   a.give({meta(sizes, a.tensor(0)), meta(sizes, c10::kLong)});
 }
 
+void aminmax(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  a.give({meta({}, a.tensor(0)), meta({}, a.tensor(0))});
+}
+
+void aminmax_of_dimension(const c10::OperatorHandle& op, Stack& stack) {
+  const Arguments a(op, stack);
+  const Sizes sizes = reduced(a.tensor(0), {a[1].toInt()}, a[2].toBool());
+  a.give({meta(sizes, a.tensor(0)), meta(sizes, a.tensor(0))});
+}
+
 void scan_with_indices(const c10::OperatorHandle& op, Stack& stack) {
   const Arguments a(op, stack);
   a.give({meta(a.tensor(0).sizes(), a.tensor(0)), meta(a.tensor(0).sizes(), c10::kLong)});
@@ -110,6 +123,8 @@ void add_reductions(Tables& tables) {
   tables.both("aten::trace", trace);
   tables.both({"aten::max", "aten::min", "aten::median", "aten::nanmedian", "aten::dot", "aten::vdot"}, scalar<0>);
   tables.both({"aten::median.dim", "aten::nanmedian.dim", "aten::mode"}, values_and_indices<1>);
+  tables.both("aten::_aminmax", aminmax);
+  tables.both("aten::_aminmax.dim", aminmax_of_dimension);
   tables.both("aten::kthvalue", values_and_indices<2>);
   tables.both({"aten::cummax", "aten::cummin"}, scan_with_indices);
   tables.both("aten::logcumsumexp", dense<0>);

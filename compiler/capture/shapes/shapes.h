@@ -1,5 +1,5 @@
-// Shape functions: what a kernel's results look like, for ops whose meta kernel PyTorch has in Python alone, and for ops whose real kernel on the
-// target differs from libtorch's meta kernel. docs/adding-an-op.md says how to add one.
+// Shape functions: what a kernel's results look like, for ops whose meta kernel PyTorch has in Python alone, and for ops whose
+// real kernel on the target differs from libtorch's meta kernel. docs/adding-an-op.md says how to add one.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -12,8 +12,8 @@
 
 namespace memscale::shapes {
 
-/// Replaces the arguments on top of the stack (meta tensors; 0-d CPU tensors may be among them) by meta results with the sizes, strides, dtype,
-/// storage bytes and aliasing of the real kernel.
+/// Replaces the arguments on top of the stack (meta tensors; 0-d CPU tensors may be among them) by meta results with the sizes,
+/// strides, dtype, storage bytes and aliasing of the real kernel.
 using ShapeFn = void (*)(const c10::OperatorHandle&, torch::jit::Stack&);
 
 /// Null if the op has no entry for the target: then libtorch's own meta kernel counts.

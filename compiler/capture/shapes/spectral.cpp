@@ -1,4 +1,5 @@
-// Fourier transforms. The kernels put the batch first in memory, in the order of the input's strides, and the transformed dimensions last.
+// Fourier transforms. The kernels put the batch first in memory, in the order of the input's strides, and the transformed
+// dimensions last.
 #include <algorithm>
 #include <numeric>
 
@@ -18,7 +19,8 @@ at::Tensor transformed(const at::Tensor& input, const Sizes& sizes, const Sizes&
   const size_t batches = order.size();
   order.insert(order.end(), dims.begin(), dims.end());
   Sizes strides(sizes.size());
-  // The memory of an empty dimension counts as one among the transformed ones only: those have the strides of a contiguous tensor.
+  // The memory of an empty dimension counts as one among the transformed ones only: those have the strides of a contiguous
+  // tensor.
   int64_t step = 1;
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = step;
@@ -41,7 +43,8 @@ at::Tensor complex_transform(const at::Tensor& input, const Sizes& dims, bool cu
   Sizes rest = by_stride(input, dims, 0);
   while (true) {
     const size_t count = cuda ? std::min(kCufftDims, rest.size()) : rest.size();
-    working = transformed(working, input.sizes().vec(), {rest.end() - static_cast<ptrdiff_t>(count), rest.end()}, input.scalar_type());
+    working =
+        transformed(working, input.sizes().vec(), {rest.end() - static_cast<ptrdiff_t>(count), rest.end()}, input.scalar_type());
     rest.resize(rest.size() - count);
     if (rest.empty()) return working;
     rest = by_stride(working, rest, 0);

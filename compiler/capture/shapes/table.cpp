@@ -25,7 +25,9 @@ const Tables& tables() {
   return built;
 }
 
-const std::map<std::string, ShapeFn>& table_of(const std::string& device) { return device == "cuda" ? tables().cuda : tables().cpu; }
+const std::map<std::string, ShapeFn>& table_of(const std::string& device) {
+  return device == "cuda" ? tables().cuda : tables().cpu;
+}
 
 }  // namespace
 
@@ -38,8 +40,8 @@ ShapeFn find_shape_function(const c10::OperatorName& name, const capture::Target
 bool needs_shape_function(const c10::OperatorHandle& op, const capture::Target& target) {
   if (find_shape_function(op.operator_name(), target)) return true;
   // hasComputedKernelForDispatchKey is no use here: libtorch's fallback for Meta, which throws, counts there as a kernel.
-  for (const auto key : {c10::DispatchKey::Meta, c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::CompositeExplicitAutograd,
-                         c10::DispatchKey::CompositeExplicitAutogradNonFunctional})
+  for (const auto key : {c10::DispatchKey::Meta, c10::DispatchKey::CompositeImplicitAutograd,
+                         c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeExplicitAutogradNonFunctional})
     if (op.hasKernelForDispatchKey(key)) return false;
   return true;
 }

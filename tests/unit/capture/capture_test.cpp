@@ -1,10 +1,11 @@
 // Capture of small TorchScript modules: calls, effects, gradients, constants and the errors that users meet.
+#include "compiler/capture/capture.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "compiler/capture/capture.h"
 #include "compiler/import/model_torch.h"
 
 namespace memscale::capture {
@@ -12,7 +13,7 @@ namespace {
 
 /// A model around TorchScript source; parameters and buffers are added by the test.
 struct Builder {
-  import::Model model{torch::jit::Module("__torch__.Net"), {}, {}, "", "", ""};
+  import::Model model{.module = torch::jit::Module("__torch__.Net")};
 
   void parameter(const std::string& name, at::Tensor tensor, bool requires_grad = true) {
     model.module.register_parameter(name, tensor.set_requires_grad(requires_grad), /*is_buffer=*/false);
@@ -47,7 +48,8 @@ std::vector<std::string> names(const Graph& graph, bool backward) {
 }
 
 const Call& call_of(const Graph& graph, const std::string& op) {
-  const auto found = std::find_if(graph.calls.begin(), graph.calls.end(), [&](const Call& call) { return call.op == "aten::" + op; });
+  const auto found =
+      std::find_if(graph.calls.begin(), graph.calls.end(), [&](const Call& call) { return call.op == "aten::" + op; });
   if (found == graph.calls.end()) throw std::runtime_error("no call of " + op);
   return *found;
 }
@@ -57,7 +59,8 @@ using Names = std::vector<std::string>;
 TEST(Capture, ForwardAndBackwardOfALinearLayer) {
   Builder builder;
   builder.parameter("weight", at::rand({4, 8}));
-  const auto graph = builder.capture("def forward(self, x):\n    return torch.mm(x, self.weight.t()).sum()\n", {{"x", {16, 8}, "f32"}});
+  const auto graph =
+      builder.capture("def forward(self, x):\n    return torch.mm(x, self.weight.t()).sum()\n", {{"x", {16, 8}, "f32"}});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(names(*graph, false), (Names{"t", "mm", "sum"}));
   // d sum = expand(tangent); d weight = dy^T · x, of which autograd makes t, mm, t, t: the two last come back to what mm gave.
@@ -76,11 +79,64 @@ TEST(Capture, ForwardAndBackwardOfALinearLayer) {
   EXPECT_EQ(transposed.strides, (std::vector<int64_t>{1, 8}));
 }
 
+std::vector<std::string> accumulations(const Graph& graph) {
+  std::vector<std::string> list;
+  for (const Call& call : graph.calls)
+    if (call.accumulation) list.push_back(call.op.substr(6));
+  return list;
+}
+
+TEST(Capture, GradientsOfAReusedParameterAreAddedByAutograd) {
+  // Three uses of w: two additions onto what arrived before.
+  Builder builder;
+  builder.parameter("w", at::rand({4, 4}));
+  const auto graph =
+      builder.capture("def forward(self, x):\n    return torch.mm(torch.mm(torch.mm(x, self.w), self.w), self.w).sum()\n",
+                      {{"x", {2, 4}, "f32"}});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(accumulations(*graph), (Names{"add", "add"}));
+}
+
+TEST(Capture, AnAdditionBeforeALeafIsNotItsAccumulation) {
+  // y = w + c is used twice: the two gradients meet at y, and w receives their sum, once.
+  Builder builder;
+  builder.parameter("w", at::rand({4, 4}));
+  const auto graph =
+      builder.capture("def forward(self, x):\n    y = self.w + x\n    return (torch.mm(y, y)).sum()\n", {{"x", {4, 4}, "f32"}});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(accumulations(*graph), Names{});
+  // w itself and y: one addition at w; the one at y comes before it and stays in the plan.
+  Builder both;
+  both.parameter("w", at::rand({4, 4}));
+  const auto mixed = both.capture("def forward(self, x):\n    y = self.w + x\n    return (torch.mm(y, y) * self.w).sum()\n",
+                                  {{"x", {4, 4}, "f32"}});
+  ASSERT_TRUE(mixed) << mixed.error().message;
+  EXPECT_EQ(accumulations(*mixed), (Names{"add"}));
+  const Names backward = names(*mixed, true);
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "add"), 2);
+}
+
+TEST(Capture, TensorsFromNumbersAreConstants) {
+  Builder builder;
+  builder.parameter("w", at::rand({4}));
+  const auto graph = builder.capture(
+      "def forward(self, x):\n"
+      "    t = torch.tensor([1.0, 2.0, 3.0, 4.0])\n"
+      "    t[0] = 5.0\n"
+      "    return (self.w * x * t).sum() + torch.as_tensor([[1, 2]], dtype=6, device=x.device).sum()\n",
+      {{"x", {4}, "f32"}});
+  ASSERT_TRUE(graph) << graph.error().message;
+  const auto constant = std::find_if(graph->arguments.begin(), graph->arguments.end(),
+                                     [&](const Argument& a) { return a.role == Role::kConstant && a.data.size() == 16; });
+  ASSERT_NE(constant, graph->arguments.end());
+  EXPECT_EQ(reinterpret_cast<const float*>(constant->data.data())[1], 2.0f);
+}
+
 TEST(Capture, DropoutDrawsOnceAndDeadChecksDropOut) {
   Builder builder;
   builder.parameter("weight", at::rand({8}));
-  const auto graph =
-      builder.capture("def forward(self, x):\n    return torch.dropout(x * self.weight, 0.5, True).relu_().sum()\n", {{"x", {4, 8}, "f32"}});
+  const auto graph = builder.capture(
+      "def forward(self, x):\n    return torch.dropout(x * self.weight, 0.5, True).relu_().sum()\n", {{"x", {4, 8}, "f32"}});
   ASSERT_TRUE(graph) << graph.error().message;
   int draws = 0;
   for (const Call& call : graph->calls) draws += call.rng;
@@ -94,7 +150,8 @@ TEST(Capture, DropoutOfATransposedTensorDrawsInMemoryOrder) {
   // The mask of a (4, 2)-shaped transpose of a (2, 4) tensor is drawn as (2, 4) and seen as (4, 2), as bernoulli_ fills memory.
   Builder builder;
   builder.parameter("weight", at::rand({4}));
-  const auto graph = builder.capture("def forward(self, x):\n    return torch.dropout((x * self.weight).t(), 0.5, True).sum()\n", {{"x", {2, 4}, "f32"}});
+  const auto graph = builder.capture("def forward(self, x):\n    return torch.dropout((x * self.weight).t(), 0.5, True).sum()\n",
+                                     {{"x", {2, 4}, "f32"}});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->values[call_of(*graph, "bernoulli").results[0].values[0]].sizes, (std::vector<int64_t>{2, 4}));
 }
@@ -102,8 +159,8 @@ TEST(Capture, DropoutOfATransposedTensorDrawsInMemoryOrder) {
 TEST(Capture, DropoutIsFusedOnCuda) {
   Builder builder;
   builder.parameter("weight", at::rand({8}));
-  const auto graph =
-      builder.capture("def forward(self, x):\n    return torch.dropout(x * self.weight, 0.5, True).sum()\n", {{"x", {4, 8}, "f32"}}, "cuda");
+  const auto graph = builder.capture("def forward(self, x):\n    return torch.dropout(x * self.weight, 0.5, True).sum()\n",
+                                     {{"x", {4, 8}, "f32"}}, "cuda");
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_TRUE(call_of(*graph, "native_dropout").rng);
   EXPECT_EQ(call_of(*graph, "native_dropout_backward").backward, true);
@@ -143,7 +200,8 @@ TEST(Capture, FrozenParametersGetNoGradient) {
   Builder builder;
   builder.parameter("frozen", at::rand({8}), /*requires_grad=*/false);
   builder.parameter("trained", at::rand({8}));
-  const auto graph = builder.capture("def forward(self, x):\n    return (x * self.frozen * self.trained).sum()\n", {{"x", {4, 8}, "f32"}});
+  const auto graph =
+      builder.capture("def forward(self, x):\n    return (x * self.frozen * self.trained).sum()\n", {{"x", {4, 8}, "f32"}});
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_EQ(graph->gradients.size(), 1u);
   EXPECT_EQ(graph->gradients[0].argument, graph->arguments[1].value);
@@ -152,7 +210,8 @@ TEST(Capture, FrozenParametersGetNoGradient) {
 TEST(Capture, LossFirstMeansOneTangent) {
   Builder builder;
   builder.parameter("weight", at::rand({8}));
-  const auto graph = builder.capture("def forward(self, x):\n    y = x * self.weight\n    return y.sum(), y\n", {{"x", {4, 8}, "f32"}});
+  const auto graph =
+      builder.capture("def forward(self, x):\n    y = x * self.weight\n    return y.sum(), y\n", {{"x", {4, 8}, "f32"}});
   ASSERT_TRUE(graph) << graph.error().message;
   ASSERT_EQ(graph->outputs.size(), 2u);
   EXPECT_NE(graph->outputs[0].tangent, kNoValue);
@@ -165,10 +224,22 @@ TEST(CaptureErrors, DataDependentBranchNamesTheOp) {
   Builder builder;
   builder.parameter("weight", at::rand({8}));
   const auto graph = builder.capture(
-      "def forward(self, x):\n    y = (x * self.weight).sum()\n    if bool(y > 0):\n        y = y * 2\n    return y\n", {{"x", {4, 8}, "f32"}});
+      "def forward(self, x):\n    y = (x * self.weight).sum()\n    if bool(y > 0):\n        y = y * 2\n    return y\n",
+      {{"x", {4, 8}, "f32"}});
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().code, Exit::kUnsupported);
   EXPECT_NE(graph.error().message.find("depends on data"), std::string::npos) << graph.error().message;
+}
+
+TEST(CaptureErrors, ContentsReadWithoutADispatchedCall) {
+  Builder builder;
+  builder.parameter("w", at::rand({4}));
+  const auto graph =
+      builder.capture("def forward(self, x):\n    l: List[float] = (self.w * x).tolist()\n    return (self.w * l[0]).sum()\n",
+                      {{"x", {4}, "f32"}});
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, Exit::kUnsupported);
+  EXPECT_NE(graph.error().message.find("tolist"), std::string::npos) << graph.error().message;
 }
 
 TEST(CaptureErrors, ShapesAreAskedFor) {

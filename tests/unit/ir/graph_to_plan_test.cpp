@@ -33,7 +33,8 @@ class Network {
 
  private:
   ValueId value(std::vector<int64_t> sizes, std::vector<int64_t> strides, StorageId storage, const std::string& dtype = "f32") {
-    const int64_t bytes = std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()) * (dtype == "bool" ? 1 : 4);
+    const int64_t bytes =
+        std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()) * (dtype == "bool" ? 1 : 4);
     if (storage < 0) {
       storage = static_cast<StorageId>(graph_.storages.size());
       graph_.storages.push_back({bytes, Place::kTarget});

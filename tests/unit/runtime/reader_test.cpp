@@ -82,8 +82,14 @@ const Damage kDamages[] = {
     {"slot_out_of_range", [](fb::PlanT& p) { p.forward[0]->rng_save = 5; }, "rng slot 5 of 1"},
     {"segments_overlap", [](fb::PlanT& p) { p.segments[1]->begin -= 1; }, "expected it to begin"},
     {"segments_incomplete", [](fb::PlanT& p) { p.segments.pop_back(); }, "the segments cover"},
-    {"gradient_twice", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = p.segments[1]->gradients[1]->argument; },
-     "second gradient"},
+    {"gradient_beside_none",
+     [](fb::PlanT& p) {
+       p.segments[1]->gradients[0]->argument = p.segments[1]->gradients[1]->argument;
+       p.segments[1]->gradients[0]->reg = -1;
+     },
+     "both a gradient and none"},
+    {"state_name_unknown", [](fb::PlanT& p) { p.state_names = {"bogus"}; }, "state name 'bogus'"},
+    {"state_names_incomplete", [](fb::PlanT& p) { p.state_names = {p.arguments[0]->name}; }, "state names"},
     {"gradient_of_input", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = 4; }, "requires none"},
     {"argument_out_of_range", [](fb::PlanT& p) { p.segments[1]->gradients[0]->argument = 400; }, "names argument 400"},
     {"tangent_elsewhere", [](fb::PlanT& p) { p.outputs[0]->tangent = 0; }, "no tangent argument"},
