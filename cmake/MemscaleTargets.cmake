@@ -1,6 +1,6 @@
 # memscale_library(name SOURCES ... [LINK ...]): a static library memscale::name, built with the project's warnings.
 add_library(memscale_warnings INTERFACE)
-target_compile_options(memscale_warnings INTERFACE -Wall -Wextra -Wno-unused-parameter -Werror=return-type)
+target_compile_options(memscale_warnings INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-restrict -Werror=return-type)
 target_include_directories(memscale_warnings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
 function(memscale_library name)

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "compiler/capture/accumulation.h"
@@ -32,6 +33,26 @@ at::Tensor inner(const at::Tensor& wrapper) {
   return functional::from_functional_tensor(wrapper);
 }
 
+/// The settings of the process that will train, while the graph is captured.
+class ProcessSettings {
+ public:
+  explicit ProcessSettings(const Options& options)
+      : deterministic_(at::globalContext().deterministicAlgorithms()),
+        warn_only_(at::globalContext().deterministicAlgorithmsWarnOnly()),
+        threads_(at::get_num_threads()) {
+    at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
+    if (options.threads > 0) at::set_num_threads(options.threads);
+  }
+  ~ProcessSettings() {
+    at::globalContext().setDeterministicAlgorithms(deterministic_, warn_only_);
+    if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
+  }
+
+ private:
+  bool deterministic_, warn_only_;
+  int threads_;
+};
+
 struct Twin {
   at::Tensor wrapper;
   size_t argument;  // index into Graph::arguments
@@ -42,6 +63,7 @@ class Capture {
   Capture(const import::Model& model, const Options& options) : model_(model), options_(options), recorder_(options.target) {}
 
   Expected<Graph> run() {
+    const ProcessSettings settings(options_);
     Error error;
     try {
       record();

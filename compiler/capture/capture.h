@@ -30,6 +30,8 @@ struct Options {
   std::vector<InputSpec> inputs;
   bool all_tangents =
       false;  // true: every differentiable output takes an incoming gradient; false: only the loss where output 0 is a scalar
+  bool deterministic = false;  // captured under torch.use_deterministic_algorithms(True)
+  int threads = 0;             // intra-op threads of the process that will train, CPU targets; 0: this process's
 };
 
 /// Errors: kUsage (missing or wrong shapes), kUnsupported (ops without a shape function, all named at once; data-dependent

@@ -54,7 +54,7 @@ at::Tensor aligned_bias(const at::Tensor& bias, const Attention& a) {
 
 }  // namespace
 
-AttentionKernel choose_attention_sm90(const Attention& a) {
+AttentionKernel choose_attention_sm90(const Attention& a, bool deterministic) {
   const bool half = a.query.scalar_type() == at::kHalf || a.query.scalar_type() == at::kBFloat16;
   const bool single = a.query.scalar_type() == at::kFloat;
   if (a.query.dim() != 4 || (!half && !single)) return AttentionKernel::kMath;
@@ -64,7 +64,7 @@ AttentionKernel choose_attention_sm90(const Attention& a) {
   const bool dense_last = a.query.stride(-1) == 1 && a.key.stride(-1) == 1 && a.value.stride(-1) == 1;
   if (queries == 0 || keys == 0 || !dense_last) return AttentionKernel::kMath;
   const bool mask_grad = a.mask && a.mask->requires_grad();
-  if (half && same_head && head % 8 == 0 && head <= 256 && !mask_grad && !(queries == 1 && a.dropout_p > 0))
+  if (!deterministic && half && same_head && head % 8 == 0 && head <= 256 && !mask_grad && !(queries == 1 && a.dropout_p > 0))
     return AttentionKernel::kCudnn;
   if (half && same_head && head <= 256 && !a.mask && !(a.is_causal && queries != keys)) return AttentionKernel::kFlash;
   const int64_t alignment = half ? 8 : 4;
@@ -100,7 +100,8 @@ bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& s
                        "compile for --target h200");
   const bool compute_logsumexp =
       at::GradMode::is_enabled() && (a.query.requires_grad() || a.key.requires_grad() || a.value.requires_grad());
-  switch (choose_attention_sm90(a)) {
+  const at::Context& process = at::globalContext();
+  switch (choose_attention_sm90(a, process.deterministicAlgorithms() && !process.deterministicAlgorithmsWarnOnly())) {
     case AttentionKernel::kCudnn: {
       const auto mask = additive(a.mask, a.query.scalar_type(), -65504.0);
       replace(stack, schema,

@@ -34,7 +34,8 @@ enum class AttentionKernel { kMath = 0, kFlash = 1, kEfficient = 2, kCudnn = 3 }
 
 /// The choice of torch 2.11 on compute capability 9.0 with cuDNN 9.15 or newer: cuDNN first, then flash, memory-efficient, math.
 /// Checked against torch._fused_sdp_choice on an H200 over 5,184 cases (tests/data/sdpa_choice_sm90.json).
-AttentionKernel choose_attention_sm90(const Attention& attention);
+/// `deterministic`: under torch.use_deterministic_algorithms, which takes cuDNN out.
+AttentionKernel choose_attention_sm90(const Attention& attention, bool deterministic);
 
 bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);

@@ -143,6 +143,8 @@ class Compilation {
     how.target = {target_.profile.device, target_.profile.compute_capability};
     how.inputs = options_.shapes;
     how.all_tangents = options_.all_tangents;
+    how.deterministic = options_.deterministic;
+    how.threads = options_.threads;
     Expected<capture::Graph> graph = capture::capture(*model_, how);
     if (!graph) return graph.error();
     graph_ = std::move(*graph);

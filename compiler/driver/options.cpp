@@ -51,13 +51,16 @@ Expected<Success> set_emit(Options& options, const std::string& value) {
   return Error{Exit::kUsage, "--emit: unknown form '" + value + "'", suggestion(value, known)};
 }
 
-Expected<Success> set_search_rounds(Options& options, const std::string& value) {
-  int rounds = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), rounds);
-  if (error != std::errc() || end != value.data() + value.size() || rounds < 0 || rounds > 1000000) {
-    return Error{Exit::kUsage, "--search-rounds: expected a number from 0 to 1000000, found '" + value + "'", ""};
+Expected<Success> set_count(const std::string& key, const std::string& value, int least, int most, int& target) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  if (error != std::errc() || end != value.data() + value.size() || count < least || count > most) {
+    return Error{Exit::kUsage,
+                 "--" + key + ": expected a number from " + std::to_string(least) + " to " + std::to_string(most) + ", found '" +
+                     value + "'",
+                 ""};
   }
-  options.search_rounds = rounds;
+  target = count;
   return Success{};
 }
 
@@ -115,7 +118,14 @@ std::vector<Setting> make_settings() {
       {Form::kFlag, "all-tangents", "", "every differentiable output takes an incoming gradient, not the loss alone",
        [](Options& o, const std::string& v) { return set_flag("all-tangents", v, o.all_tangents); },
        [](const Options& o) { return Texts{bool_text(o.all_tangents)}; }},
-      {Form::kValue, "search-rounds", "N", "plans that the planner tries beyond its portfolio (default: 0)", set_search_rounds,
+      {Form::kFlag, "deterministic", "", "for training under torch.use_deterministic_algorithms(True)",
+       [](Options& o, const std::string& v) { return set_flag("deterministic", v, o.deterministic); },
+       [](const Options& o) { return Texts{bool_text(o.deterministic)}; }},
+      {Form::kValue, "threads", "N", "intra-op threads of the process that will train (CPU; default: this machine's)",
+       [](Options& o, const std::string& v) { return set_count("threads", v, 1, 4096, o.threads); },
+       [](const Options& o) { return o.threads == 0 ? Texts{} : Texts{std::to_string(o.threads)}; }},
+      {Form::kValue, "search-rounds", "N", "plans that the planner tries beyond its portfolio (default: 0)",
+       [](Options& o, const std::string& v) { return set_count("search-rounds", v, 0, 1'000'000, o.search_rounds); },
        [](const Options& o) { return o.search_rounds == 0 ? Texts{} : Texts{std::to_string(o.search_rounds)}; }},
       {Form::kFlag, "dry-run", "", "plan and report, write no archive",
        [](Options& o, const std::string& v) { return set_flag("dry-run", v, o.dry_run); },

@@ -26,6 +26,8 @@ struct CompileOptions {
   Optimizer optimizer;
   std::string policy;  // empty: the whole portfolio
   bool all_tangents = false;
+  bool deterministic = false;
+  int threads = 0;        // 0: this machine's
   int search_rounds = 0;  // plans that the planner tries beyond its portfolio
   bool dry_run = false;
   std::optional<std::string> explain;  // a tensor's name or a part of it; empty: every decision

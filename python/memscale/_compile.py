@@ -23,6 +23,14 @@ def _shape_text(name: str, value: str | torch.Tensor | tuple[Sequence[int], torc
     return f"{name}={'x'.join(map(str, sizes))}:{str(dtype).removeprefix('torch.')}"
 
 
+def _process_settings(extra_arguments: Sequence[str]) -> list[str]:
+    """What of this process a plan depends on: the process that compiles is as a rule the one that trains."""
+    command = [] if "--threads" in extra_arguments else ["--threads", str(torch.get_num_threads())]
+    if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled() and "--deterministic" not in extra_arguments:
+        command.append("--deterministic")
+    return command
+
+
 def compile(  # noqa: A001 - the verb of the command line
     path_in: str | os.PathLike[str],
     path_out: str | os.PathLike[str],
@@ -35,6 +43,8 @@ def compile(  # noqa: A001 - the verb of the command line
     extra_arguments: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compiles a training graph into an archive with a memory plan, by running memscalec.
+
+    Without `config` the plan is for this process's number of threads and deterministic mode.
 
     Args:
         path_in: a TorchScript archive or a torch.export archive.
@@ -62,6 +72,8 @@ def compile(  # noqa: A001 - the verb of the command line
         command += ["--shape", entry]
     if optimizer is not None:
         command += ["--optimizer", optimizer]
+    if config is None:
+        command += _process_settings(extra_arguments)
     if config is not None:
         command += ["--config", os.fspath(config)]
     command += extra_arguments

@@ -42,20 +42,10 @@ std::string autocast(const std::string& target) {
   }
 }
 
-std::string matmul_precision() {
-  // Throws once a program has mixed torch's old and new precision settings.
-  try {
-    switch (at::globalContext().float32MatmulPrecision()) {
-      case at::Float32MatmulPrecision::HIGHEST:
-        return "highest";
-      case at::Float32MatmulPrecision::HIGH:
-        return "high";
-      case at::Float32MatmulPrecision::MEDIUM:
-        return "medium";
-    }
-  } catch (const c10::Error&) {
-  }
-  return "mixed";
+std::string deterministic() {
+  const at::Context& context = at::globalContext();
+  if (!context.deterministicAlgorithms()) return "0";
+  return context.deterministicAlgorithmsWarnOnly() ? "warn" : "1";
 }
 
 std::string attention_backends() {
@@ -69,19 +59,6 @@ std::string attention_backends() {
   add(context.userEnabledCuDNNSDP(), "cudnn");
   add(context.userEnabledMathSDP(), "math");
   return text.empty() ? "none" : text;
-}
-
-std::string cudnn() {
-  const at::Context& context = at::globalContext();
-  return "enabled=" + flag(context.userEnabledCuDNN()) + ",benchmark=" + flag(context.benchmarkCuDNN()) +
-         ",deterministic=" + flag(context.deterministicCuDNN());
-}
-
-std::string reduced_precision() {
-  const at::Context& context = at::globalContext();
-  return "fp16=" + std::to_string(static_cast<int>(context.allowFP16ReductionCuBLAS())) +
-         ",bf16=" + std::to_string(static_cast<int>(context.allowBF16ReductionCuBLAS())) +
-         ",fp16_accumulation=" + flag(context.allowFP16AccumulationCuBLAS());
 }
 
 /// "sm_90", asked of the driver: the runtime links no CUDA library. The model's name is no part of it: eager picks kernels by
@@ -130,13 +107,11 @@ const Guard kGuards[] = {
     {"torch", "", [](S) { return torch_version(); }},
     {"device", "", device},
     {"autocast", "", autocast},
-    {"deterministic", "", [](S) { return flag(at::globalContext().deterministicAlgorithms()); }},
-    {"float32_matmul_precision", "", [](S) { return matmul_precision(); }},
+    {"deterministic", "", [](S) { return deterministic(); }},
     {"attention", "", [](S) { return attention_backends(); }},
     {"threads", "cpu", [](S) { return std::to_string(at::get_num_threads()); }},
     {"onednn", "cpu", [](S) { return flag(at::globalContext().userEnabledMkldnn()); }},
-    {"cudnn", "cuda", [](S) { return cudnn(); }},
-    {"reduced_precision", "cuda", [](S) { return reduced_precision(); }},
+    {"cudnn", "cuda", [](S) { return flag(at::globalContext().userEnabledCuDNN()); }},
 };
 
 }  // namespace
@@ -157,6 +132,24 @@ bool read_guard(const std::string& name, const std::string& target, std::string*
       return true;
     }
   return false;
+}
+
+NumericSettings numeric_settings() {
+  const at::Context& context = at::globalContext();
+  NumericSettings settings;
+  // Both throw once a program has mixed torch's old and new precision settings.
+  try {
+    settings.matmul_precision = static_cast<int>(context.float32MatmulPrecision());
+    settings.tf32_cudnn = context.allowTF32CuDNN();
+  } catch (const c10::Error&) {
+  }
+  settings.fp16_reduction = static_cast<int>(context.allowFP16ReductionCuBLAS());
+  settings.bf16_reduction = static_cast<int>(context.allowBF16ReductionCuBLAS());
+  settings.fp16_accumulation = context.allowFP16AccumulationCuBLAS();
+  settings.deterministic = context.deterministicAlgorithms();
+  settings.cudnn_deterministic = context.deterministicCuDNN();
+  settings.cudnn_benchmark = context.benchmarkCuDNN();
+  return settings;
 }
 
 }  // namespace memscale::runtime

@@ -164,7 +164,10 @@ class Binder {
     program_.forward.reserve(plan_.forward.size());
     for (const auto& instr : plan_.forward) program_.forward.push_back(instruction(*instr));
     program_.backward.reserve(plan_.backward.size());
-    for (const auto& instr : plan_.backward) program_.backward.push_back(instruction(*instr));
+    for (const auto& instr : plan_.backward) {
+      program_.backward.push_back(instruction(*instr));
+      program_.recomputes |= instr->recompute;
+    }
     for (const auto& s : plan_.segments) {
       Segment segment;
       segment.name = s->name;

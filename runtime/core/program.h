@@ -59,6 +59,7 @@ struct Program {
   std::vector<std::vector<int32_t>> register_lists;
   std::vector<Instruction> forward, backward;
   std::vector<Segment> segments;
+  bool recomputes = false;                     // backward runs parts of forward again
   std::vector<int32_t> live_into_backward;     // registers, sorted
   std::vector<int32_t> output_argument;        // per output: the argument whose memory it shows, or -1
   std::vector<int32_t> output_alias;           // per output: the first output that shows the same memory

@@ -48,6 +48,10 @@ void Step::begin(std::vector<at::Tensor> tangents, bool keep, int task) {
   TORCH_CHECK(saved_.has_value(),
               "memscale: backward ran a second time through one planned step, whose saved values the first backward has freed. "
               "Call the first one with retain_graph=True.");
+  TORCH_CHECK(!plan_->program().recomputes || numeric_settings() == forward_settings_,
+              "memscale: a numeric setting of torch (matmul precision, TF32, cuDNN or deterministic mode, reduced precision) was "
+              "changed between "
+              "forward and backward, but backward recomputes parts of forward. Change it between steps.");
   if (keep) {
     active_ = *saved_;
     ++plan_->statistics().retained_backward_runs;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/core/guards.h"
 #include "runtime/torch/plan_object.h"
 
 namespace memscale::runtime {
@@ -45,6 +46,7 @@ class Step {
   std::optional<CallState> active_;  // the backward in progress
   int active_task_ = -1;
   std::vector<std::pair<int32_t, Watched>> arguments_, outputs_;
+  NumericSettings forward_settings_ = numeric_settings();
   int64_t static_bytes_ = 0;
 };
 

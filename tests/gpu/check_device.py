@@ -1,16 +1,17 @@
-"""Trains planned and eager side by side on the GPU and compares bit for bit. usage: check_device.py FOLDER OUT.json
+"""Trains planned and eager side by side on the GPU and compares bit for bit. usage: check_device.py FOLDER OUT.json [--deterministic]
 
 FOLDER holds NAME-DTYPE-BUDGET.ms.pt, compiled from export_models.py's archives for the device. For each: the calls that the plan makes in its
 save-all form against those of eager (below autograd, in order), then three AdamW steps of each, losses, gradients, buffers and parameters
-compared. Where eager itself differs from run to run (attention and embedding backward add with atomics), the first step decides: every loss
-and every gradient that eager repeats must be equal, the others are named. Peaks are max_memory_allocated over the steps. Exit status 1 if
-anything differs.
+compared. Eager itself may differ from run to run (attention backward adds with atomics): then the parameters that differ are named and nothing
+is decided. With --deterministic (archives compiled with memscalec --deterministic) all runs are under torch.use_deterministic_algorithms and
+everything must be equal. Peaks are max_memory_allocated over the steps. Exit status 1 if anything differs that eager repeats in that mode.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -125,7 +126,8 @@ def on_device(planned: nn.Module) -> nn.Module:
 
 def main() -> int:
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
-    torch.use_deterministic_algorithms(mode=False)
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms("--deterministic" in sys.argv)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     report = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "commit": commit,
               "command": " ".join(sys.argv), "date": time.strftime("%Y-%m-%d"), "runs": []}
@@ -140,6 +142,8 @@ def main() -> int:
             eager = train(fresh(name, dtype), inputs, dtype)
             again = train(fresh(name, dtype), inputs, dtype)
             self_difference = compare(eager, again)
+            repeats = not any(self_difference[k] for k in ("losses", "gradients", "state"))
+            failed |= torch.are_deterministic_algorithms_enabled() and not repeats
             for archive in sorted(folder.glob(f"{name}-{label}-*.ms.pt")):
                 run: dict = {"archive": archive.name, "eager_against_itself": self_difference}
                 try:
@@ -158,8 +162,7 @@ def main() -> int:
                     run.update(difference=compare(eager, result), eager_peak=eager["peak"], planned_peak=result["peak"], eager_step_s=eager["step_s"],
                                planned_step_s=result["step_s"], stats={k: int(v) for k, v in memscale.memory_stats(planned).items()})
                     run["first_step"] = first_step(eager, again, result)
-                    repeats = not any(self_difference[k] for k in ("losses", "gradients", "state"))
-                    failed |= run["first_step"]["loss"] != 0 or bool(run["first_step"]["differing"]) or run["stats"].get("fall_backs", 0) > 0
+                    failed |= run["first_step"]["loss"] != 0 or run["stats"].get("fall_backs", 0) > 0
                     failed |= repeats and any(run["difference"][k] for k in ("losses", "gradients", "state"))
                     del planned
                 except Exception as error:  # noqa: BLE001 - one archive's failure must not hide the others'

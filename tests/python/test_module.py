@@ -185,6 +185,36 @@ def test_a_parameter_changed_between_forward_and_backward_is_noticed(gpt2: nn.Mo
         loss.backward()
 
 
+def test_deterministic_mode(tmp_path: Path) -> None:
+    original = zoo.make("gpt2")
+    source = training.archive("gpt2", "pt2")
+    torch.use_deterministic_algorithms(True)
+    try:
+        memscale.compile(source, tmp_path / "m.ms.pt", budget="0.7x", target="cpu")  # for this process's mode
+        model = memscale.load(tmp_path / "m.ms.pt")
+        run(model)
+        run(original)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert_same_gradients(model, original)
+    assert memscale.memory_stats(model)["fall_backs"] == 0
+    assert training.memscalec("verify", tmp_path / "m.ms.pt").returncode == 0
+    with pytest.warns(memscale.FallBackWarning, match="deterministic"):
+        run(model)
+
+
+def test_matmul_precision_is_the_users(gpt2: nn.Module) -> None:
+    torch.set_float32_matmul_precision("high")
+    try:
+        loss = gpt2(*zoo.ZOO["gpt2"].inputs(0))[0]
+        torch.set_float32_matmul_precision("medium")
+        with pytest.raises(RuntimeError, match="between forward and backward"):
+            loss.backward()
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert memscale.memory_stats(gpt2)["fall_backs"] == 0
+
+
 def test_gradient_hooks_run(gpt2: nn.Module) -> None:
     original = zoo.make("gpt2")
     order: dict[str, list[str]] = {"found": [], "expected": []}

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <fstream>
@@ -62,6 +63,14 @@ class Untouched {
   std::vector<at::Tensor> copies_;
   at::Tensor random_;
 };
+
+/// The settings of the training process that the plan was made for and that this process can take on.
+void adopt_settings(const fb::PlanT& plan) {
+  for (const auto& guard : plan.guards) {
+    if (guard->name == "deterministic") at::globalContext().setDeterministicAlgorithms(guard->value == "1", /*warn_only=*/false);
+    if (guard->name == "threads") at::set_num_threads(std::stoi(guard->value));
+  }
+}
 
 class Replay {
  public:
@@ -256,6 +265,7 @@ Expected<ReplayResult> replay(const ReplayOptions& options, const PlanFile& file
   try {
     Expected<OriginalGraph> original = OriginalGraph::open(options.planned, options.against, file.plan);
     if (!original) return original.error();
+    adopt_settings(file.plan);
     return Replay(options, file, std::move(*original)).run();
   } catch (const Different& d) {
     return Error{Exit::kVerification, d.what,

@@ -30,10 +30,17 @@ TEST(AttentionChoice, AgreesWithTheRecordedDevice) {
     attention.dropout_p = row[5];
     attention.is_causal = row[6];
     attention.enable_gqa = kv_heads != 4;
-    ASSERT_EQ(static_cast<int>(choose_attention_sm90(attention)), row[9].get<int>()) << row.dump();
+    ASSERT_EQ(static_cast<int>(choose_attention_sm90(attention, false)), row[9].get<int>()) << row.dump();
     ++compared;
   }
   EXPECT_EQ(compared, 5184u);
+}
+
+TEST(AttentionChoice, CudnnIsNotDeterministic) {
+  const at::Tensor q = at::empty({2, 4, 128, 64}, at::TensorOptions().device(at::kMeta).dtype(at::kBFloat16));
+  const Attention attention{q, q, q, {}, 0.0, true, {}, false};
+  EXPECT_EQ(choose_attention_sm90(attention, false), AttentionKernel::kCudnn);
+  EXPECT_EQ(choose_attention_sm90(attention, true), AttentionKernel::kFlash);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 
 /// A model around TorchScript source; parameters and buffers are added by the test.
 struct Builder {
-  import::Model model{.module = torch::jit::Module("__torch__.Net")};
+  import::Model model;
+  Builder() { model.module = torch::jit::Module("__torch__.Net"); }
 
   void parameter(const std::string& name, at::Tensor tensor, bool requires_grad = true) {
     model.module.register_parameter(name, tensor.set_requires_grad(requires_grad), /*is_buffer=*/false);
