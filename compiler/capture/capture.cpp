@@ -6,6 +6,9 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <map>
+#include <set>
+
 #include "compiler/capture/accumulation.h"
 #include "compiler/capture/dead_calls.h"
 #include "compiler/capture/dtype_names.h"
@@ -238,8 +241,34 @@ class Capture {
                        "see docs/adding-an-op.md, or compile in a Python process, where torch's own meta kernels are found");
   }
 
+  /// Twins have memory of their own each: a write through one is not seen through another.
+  void check_written_state() {
+    const Graph& graph = recorder_.graph();
+    std::set<StorageId> written;
+    for (const Writeback& writeback : graph.writebacks) written.insert(graph.values[writeback.argument].storage);
+    for (const Call& call : graph.calls)
+      for (const ValueId value : call.mutates) written.insert(graph.values[value].storage);
+    std::map<const void*, std::vector<size_t>> sharing;  // real storage → state tensors
+    for (size_t i = 0; i < model_.state.size(); ++i) {
+      const at::Tensor& tensor = model_.state[i].tensor;
+      if (tensor.has_storage() && tensor.storage().nbytes() > 0) sharing[tensor.storage().unsafeGetStorageImpl()].push_back(i);
+    }
+    for (const auto& [storage, list] : sharing) {
+      if (list.size() < 2) continue;
+      for (const size_t i : list) {  // the state's arguments come first, in its order
+        if (!written.count(graph.values[graph.arguments[i].value].storage)) continue;
+        const size_t other = list[0] == i ? list[1] : list[0];
+        throw CaptureFault(
+            Exit::kUnsupported,
+            "forward writes '" + model_.state[i].name + "', which shares memory with '" + model_.state[other].name + "'",
+            "give each its own memory before saving, e.g. by .clone()");
+      }
+    }
+  }
+
   void finish() {
     Graph& graph = recorder_.graph();
+    check_written_state();
     graph.warnings.insert(graph.warnings.end(), recorder_.warnings().begin(), recorder_.warnings().end());
     fold_identity_views(graph);
     remove_dead_calls(graph);

@@ -27,6 +27,7 @@ struct Value {
   int64_t offset = 0;  // storage offset, in elements
   StorageId storage = -1;
   Place place = Place::kTarget;
+  bool conjugated = false, negated = false;  // lazily: the memory holds the conjugate, the negative
 };
 
 /// One block of memory. `bytes` is what ATen asks the allocator for, before rounding.

@@ -300,12 +300,38 @@ void GraphRunner::run_call(const torch::jit::Node& node, Values& values, const s
 c10::IValue GraphRunner::get_attribute(const c10::IValue& value, const std::string& name) {
   const auto object = value.toObject();
   if (const auto assigned = assigned_.find({object.get(), name}); assigned != assigned_.end()) return assigned->second;
-  c10::IValue attribute = object->getAttr(name);
-  if (attribute.isTensor() && attribute.toTensor().defined()) {
-    const auto twin = twins_.find(attribute.toTensor().unsafeGetTensorImpl());
+  return with_twins(object->getAttr(name));
+}
+
+c10::IValue GraphRunner::with_twins(const c10::IValue& value) const {
+  if (value.isTensor()) {
+    if (!value.toTensor().defined()) return value;
+    const auto twin = twins_.find(value.toTensor().unsafeGetTensorImpl());
     if (twin != twins_.end()) return twin->second;
+    if (value.toTensor().requires_grad())
+      throw CaptureFault(Exit::kUnsupported,
+                         "forward uses a tensor that requires a gradient and is neither a parameter nor a buffer",
+                         "register it as a parameter");
+    return value;
   }
-  return attribute;
+  if (value.isList()) {
+    const auto list = value.toList();
+    c10::impl::GenericList mapped(list.elementType());
+    for (size_t i = 0; i < list.size(); ++i) mapped.push_back(with_twins(list.get(i)));
+    return mapped;
+  }
+  if (value.isTuple() && !value.toTupleRef().type<c10::TupleType>()->name()) {
+    std::vector<c10::IValue> mapped;
+    for (const c10::IValue& element : value.toTupleRef().elements()) mapped.push_back(with_twins(element));
+    return c10::ivalue::Tuple::create(std::move(mapped));
+  }
+  if (value.isGenericDict()) {
+    const auto dict = value.toGenericDict();
+    c10::impl::GenericDict mapped(dict.keyType(), dict.valueType());
+    for (const auto& entry : dict) mapped.insert(entry.key(), with_twins(entry.value()));
+    return mapped;
+  }
+  return value;
 }
 
 }  // namespace memscale::capture

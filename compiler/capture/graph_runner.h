@@ -34,6 +34,8 @@ class GraphRunner {
   void run_call(const torch::jit::Node& node, Values& values, const std::string& path);
   void run_operator(const torch::jit::Node& node, Values& values);
   bool run_structural(const torch::jit::Node& node, Values& values);
+  /// Twins in place of the module's tensors, in containers too.
+  c10::IValue with_twins(const c10::IValue& value) const;
   c10::IValue get_attribute(const c10::IValue& object, const std::string& name);
 
   Recorder& recorder_;

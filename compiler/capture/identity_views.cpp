@@ -9,10 +9,11 @@
 namespace memscale::capture {
 namespace {
 
-using Layout = std::tuple<StorageId, std::string, int64_t, std::vector<int64_t>, std::vector<int64_t>>;
+using Layout = std::tuple<StorageId, std::string, int64_t, std::vector<int64_t>, std::vector<int64_t>, bool, bool>;
 
-// Same memory and layout, other contents: lazy conjugation and negation.
-const std::set<std::string> kLazyMath = {"aten::_conj", "aten::conj", "aten::_neg_view"};
+Layout layout_of(const Value& value) {
+  return {value.storage, value.dtype, value.offset, value.sizes, value.strides, value.conjugated, value.negated};
+}
 
 }  // namespace
 
@@ -27,7 +28,7 @@ void fold_identity_views(Graph& graph) {
   const auto enter = [&](ValueId id) {
     const Value& value = graph.values[id];
     if (mutated.count(value.storage)) return;
-    const auto [entry, fresh] = first.try_emplace({value.storage, value.dtype, value.offset, value.sizes, value.strides}, id);
+    const auto [entry, fresh] = first.try_emplace(layout_of(value), id);
     if (!fresh) replacement[id] = entry->second;
   };
   const auto replace = [&](ValueId& value) {
@@ -36,7 +37,7 @@ void fold_identity_views(Graph& graph) {
 
   for (const Argument& argument : graph.arguments) enter(argument.value);
   for (Call& call : graph.calls) {
-    bool view = !call.rng && call.mutates.empty() && !kLazyMath.count(call.op);
+    bool view = !call.rng && call.mutates.empty();
     std::set<StorageId> operands;
     for (Arg& arg : call.args) {
       if (auto* operand = std::get_if<Operand>(&arg)) {
@@ -53,10 +54,8 @@ void fold_identity_views(Graph& graph) {
         if (value == kNoValue) continue;
         if (view)
           enter(value);
-        else if (!kLazyMath.count(call.op) && !mutated.count(graph.values[value].storage))
-          first.try_emplace({graph.values[value].storage, graph.values[value].dtype, graph.values[value].offset,
-                             graph.values[value].sizes, graph.values[value].strides},
-                            value);
+        else if (!mutated.count(graph.values[value].storage))
+          first.try_emplace(layout_of(graph.values[value]), value);
       }
     }
   }

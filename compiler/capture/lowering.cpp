@@ -18,14 +18,27 @@ using Rule = bool (*)(torch::jit::Stack& stack, const c10::FunctionSchema& schem
 const std::unordered_map<std::string_view, Rule>& rules(const Target& target) {
   static const std::unordered_map<std::string_view, Rule> cpu = {
       {"aten::scaled_dot_product_attention", lower_attention_cpu},
-      {"aten::lstm", lower_lstm_cpu},
+      {"aten::lstm", refuse_recurrent_cpu},
+      {"aten::gru", refuse_recurrent_cpu},
+      {"aten::rnn_tanh", refuse_recurrent_cpu},
+      {"aten::rnn_relu", refuse_recurrent_cpu},
+      {"aten::gru_cell", refuse_recurrent_cpu},
       {"aten::_convolution", lower_convolution},
       {"aten::bernoulli_", lower_bernoulli_in_place},
+      {"aten::normal_", refuse_scattered_normal},
+      {"aten::prod", refuse_differentiated_product},
+      {"aten::cumprod", refuse_differentiated_product},
+      {"aten::embedding", refuse_sparse_gradient},
+      {"aten::_embedding_bag", refuse_sparse_gradient},
   };
   static const std::unordered_map<std::string_view, Rule> cuda = {
       {"aten::scaled_dot_product_attention", lower_attention_cuda},
       {"aten::_convolution", lower_convolution},
       {"aten::bernoulli_", lower_bernoulli_in_place},
+      {"aten::prod", refuse_differentiated_product},
+      {"aten::cumprod", refuse_differentiated_product},
+      {"aten::embedding", refuse_sparse_gradient},
+      {"aten::_embedding_bag", refuse_sparse_gradient},
       {"aten::dropout", lower_dropout_cuda},
       {"aten::_batch_norm_impl_index", lower_batch_norm_cuda},
       {"aten::lstm", refuse_recurrent_cuda},

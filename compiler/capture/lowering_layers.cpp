@@ -51,6 +51,28 @@ bool lower_bernoulli_in_place(torch::jit::Stack& stack, const c10::FunctionSchem
   return true;
 }
 
+/// normal_ fills contiguous memory by other numbers than scattered memory, and a recorded call has contiguous results.
+bool refuse_scattered_normal(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
+  const at::Tensor self = arguments_of(stack, schema)[0].toTensor();
+  if (self.is_contiguous() || self.numel() < 16) return false;
+  throw CaptureFault(Exit::kUnsupported,
+                     "normal_ on a tensor that is not contiguous draws other numbers than its recorded form would",
+                     "draw into a contiguous tensor and copy");
+}
+
+bool refuse_differentiated_product(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
+  if (!at::GradMode::is_enabled() || !arguments_of(stack, schema)[0].toTensor().requires_grad()) return false;
+  throw CaptureFault(Exit::kUnsupported, schema.name() + ": its derivative depends on which elements are zero",
+                     "compute the product as exp of a sum of logarithms, or as a chain of multiplications");
+}
+
+bool refuse_sparse_gradient(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
+  const auto position = schema.argumentIndexWithName("sparse");
+  if (!position || !arguments_of(stack, schema)[*position].toBool()) return false;
+  throw CaptureFault(Exit::kUnsupported, schema.name() + " with sparse=True has a sparse gradient, which is not supported",
+                     "build the layer with sparse=False");
+}
+
 bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext&) {
   const auto* arguments = arguments_of(stack, schema);
   const at::Tensor input = arguments[0].toTensor();
@@ -145,6 +167,14 @@ bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema,
   torch::jit::drop(stack, schema.arguments().size());
   torch::jit::push(stack, output, hy, cy);
   return true;
+}
+
+bool refuse_recurrent_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context) {
+  if (schema.name() == "aten::lstm" && lower_lstm_cpu(stack, schema, context)) return true;
+  throw CaptureFault(
+      Exit::kUnsupported,
+      schema.name() + " computes its gates in place on parts of one tensor, which a recorded form would round otherwise",
+      "use an LSTM in float32 without proj_size and packed sequences, or write the cell out");
 }
 
 bool refuse_recurrent_cuda(torch::jit::Stack&, const c10::FunctionSchema& schema, const LoweringContext&) {

@@ -41,7 +41,12 @@ bool lower_attention_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& sc
 bool lower_attention_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_convolution(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_bernoulli_in_place(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool refuse_scattered_normal(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+/// Products over a dimension: their derivative takes another way where an element is zero.
+bool refuse_differentiated_product(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool refuse_sparse_gradient(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_lstm_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
+bool refuse_recurrent_cpu(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool refuse_recurrent_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_dropout_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);
 bool lower_batch_norm_cuda(torch::jit::Stack& stack, const c10::FunctionSchema& schema, const LoweringContext& context);

@@ -98,6 +98,8 @@ ValueId Recorder::new_value(const at::Tensor& meta) {
   value.sizes = meta.sizes().vec();
   value.strides = meta.strides().vec();
   value.offset = meta.storage_offset();
+  value.conjugated = meta.is_conj();
+  value.negated = meta.is_neg();
   const c10::StorageImpl* storage = meta.storage().unsafeGetStorageImpl();
   const auto [entry, fresh] = storages_.try_emplace(storage, static_cast<StorageId>(graph_.storages.size()));
   if (fresh) graph_.storages.push_back({static_cast<int64_t>(storage->nbytes()), Place::kTarget});
@@ -159,7 +161,8 @@ ValueId Recorder::value_of(const at::Tensor& tensor) {
       for (auto value = static_cast<ValueId>(graph_.values.size()) - 1; value >= 0; --value) {
         const Value& seen = graph_.values[value];
         if (seen.storage == storage && seen.offset == tensor.storage_offset() && seen.sizes == tensor.sizes().vec() &&
-            seen.strides == tensor.strides().vec() && seen.dtype == dtype_name(tensor.scalar_type())) {
+            seen.strides == tensor.strides().vec() && seen.dtype == dtype_name(tensor.scalar_type()) &&
+            seen.conjugated == tensor.is_conj() && seen.negated == tensor.is_neg()) {
           values_.emplace(tensor.unsafeGetTensorImpl(), value);
           keep_alive_.push_back(tensor);
           return value;

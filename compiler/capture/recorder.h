@@ -53,6 +53,9 @@ class Recorder {
   /// Ops met so far that have no shape function. Once it is not empty results are guesses and errors must be disregarded.
   const std::set<std::string>& missing_shape_functions() const { return missing_; }
 
+  /// "file:line: in module: " of the node being run; empty if unknown.
+  std::string where() const;
+
  private:
   ValueId new_value(const at::Tensor& meta);
   ValueId constant_of(const at::Tensor& tensor);
@@ -62,7 +65,6 @@ class Recorder {
   bool fold_constants(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, torch::jit::Stack* stack);
   Arg argument(const c10::IValue& value, const c10::Argument& schema);
   Location call_location() const;
-  std::string where() const;
 
   Target target_;
   Graph graph_;

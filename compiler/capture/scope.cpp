@@ -21,10 +21,40 @@ thread_local Recorder* active_recorder = nullptr;
 constexpr auto kFront = c10::DispatchKey::TESTING_ONLY_GenericMode;
 constexpr auto kBack = c10::DispatchKey::Fake;
 
+/// Ops with a kernel on CPU and CUDA and a decomposition for the rest, which meta tensors would take. Of backward alone: they
+/// have no derivative to keep.
+bool is_opaque(const c10::OperatorHandle& op) { return op.operator_name().name == "aten::mish_backward"; }
+
+void record_opaque(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  namespace functional = at::functionalization::impl;
+  const size_t count = op.schema().arguments().size();
+  torch::jit::Stack work;
+  for (const c10::IValue& argument : torch::jit::last(*stack, count)) {
+    if (argument.isTensor() && functional::isFunctionalTensor(argument.toTensor())) {
+      functional::sync(argument.toTensor());
+      work.emplace_back(functional::from_functional_tensor(argument.toTensor()));
+    } else {
+      work.push_back(argument);
+    }
+  }
+  {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    active_recorder->call(op, &work);
+  }
+  torch::jit::drop(*stack, count);
+  for (const c10::IValue& result : work) stack->emplace_back(functional::to_functional_tensor(result.toTensor()));
+}
+
 void front(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const bool above_autograd = !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality);
-  if (active_recorder && above_autograd && lower_for_target(op, stack, active_recorder->target(), active_recorder->warnings()))
-    return;
+  if (active_recorder && above_autograd) {
+    try {
+      if (lower_for_target(op, stack, active_recorder->target(), active_recorder->warnings())) return;
+    } catch (const CaptureFault& fault) {
+      throw CaptureFault(fault.code, active_recorder->where() + fault.what(), fault.help);
+    }
+  }
+  if (active_recorder && is_opaque(op)) return record_opaque(op, stack);
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFront), stack);
 }
 

@@ -30,8 +30,6 @@
 namespace memscale::driver {
 namespace {
 
-using Progress = std::function<void(const std::string&)>;
-
 std::string print_ir(mlir::Operation* op) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -41,8 +39,8 @@ std::string print_ir(mlir::Operation* op) {
 
 class Compilation {
  public:
-  Compilation(const CompileOptions& options, const Progress& on_phase)
-      : options_(options), on_phase_(on_phase), context_(mlir::MLIRContext::Threading::DISABLED), diagnostics_(context_) {}
+  Compilation(const CompileOptions& options, const Hooks& hooks)
+      : options_(options), hooks_(hooks), context_(mlir::MLIRContext::Threading::DISABLED), diagnostics_(context_) {}
 
   Expected<CompileResult> run() {
     using Step = Expected<Success> (Compilation::*)();
@@ -63,7 +61,7 @@ class Compilation {
     };
     for (const Named& step : kSteps) {
       if (options_.dry_run && step.step == &Compilation::write) break;
-      on_phase_(step.name);
+      on_phase(step.name);
       const auto begin = std::chrono::steady_clock::now();
       Expected<Success> done = (this->*step.step)();
       if (!done) return done.error();
@@ -263,7 +261,20 @@ class Compilation {
     return Success{};
   }
 
-  Expected<Success> write() { return exporter::write_archive(*model_, plan_, options_.output); }
+  Expected<Success> write() {
+    return exporter::write_archive(*model_, plan_, options_.output, [&](const std::string& path) -> Expected<Success> {
+      if (!hooks_.check_archive) return Success{};
+      on_phase("replaying a step");
+      Expected<std::string> said = hooks_.check_archive(path, plan_);
+      if (!said) return said.error();
+      report_.replay = std::move(*said);
+      return Success{};
+    });
+  }
+
+  void on_phase(const std::string& name) const {
+    if (hooks_.on_phase) hooks_.on_phase(name);
+  }
 
   template <class Build>
   bool run_passes(Build build) {
@@ -276,7 +287,7 @@ class Compilation {
 
   inline static const std::string kNoPath;
   const CompileOptions& options_;
-  const Progress& on_phase_;
+  const Hooks& hooks_;
   report::Report report_;
   Target target_;
   std::shared_ptr<import::Model> model_;
@@ -294,9 +305,9 @@ class Compilation {
 
 }  // namespace
 
-Expected<CompileResult> compile(const CompileOptions& options, const Progress& on_phase) {
+Expected<CompileResult> compile(const CompileOptions& options, const Hooks& hooks) {
   try {
-    return Compilation(options, on_phase).run();
+    return Compilation(options, hooks).run();
   } catch (const std::bad_alloc&) {
     return Error{Exit::kCompile, "there is not enough memory on this machine to compile the model",
                  "a structure-only archive needs no weights in memory"};

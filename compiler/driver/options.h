@@ -29,6 +29,7 @@ struct CompileOptions {
   bool deterministic = false;
   int threads = 0;        // 0: this machine's
   int search_rounds = 0;  // plans that the planner tries beyond its portfolio
+  int replay_steps = 1;   // of the plan beside its original before the archive is put in place; 0: none
   bool dry_run = false;
   std::optional<std::string> explain;  // a tensor's name or a part of it; empty: every decision
   std::string report;                  // FILE.json or FILE.txt

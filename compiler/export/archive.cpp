@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <ostream>
+#include <streambuf>
+#include <utility>
 
 #include "compiler/export/planned_module.h"
 #include "compiler/export/wrapper_source.h"
@@ -104,17 +107,48 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
+/// A file that takes everything and remembers whether that went well: torch's writer aborts the process if a stream refuses
+/// bytes.
+class File : public std::streambuf {
+ public:
+  explicit File(const std::string& path) : file_(std::fopen(path.c_str(), "wb")) {}
+  ~File() override { close(); }
+  bool is_open() const { return file_ != nullptr; }
+  /// The first errno of a write, or of closing; 0 if all went well.
+  int close() {
+    if (file_ && std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) error_ = errno;
+    return error_;
+  }
+
+ protected:
+  std::streamsize xsputn(const char* data, std::streamsize count) override {
+    if (error_ == 0 && std::fwrite(data, 1, static_cast<size_t>(count), file_) != static_cast<size_t>(count)) error_ = errno;
+    return count;
+  }
+  int_type overflow(int_type c) override {
+    const char byte = traits_type::to_char_type(c);
+    xsputn(&byte, 1);
+    return traits_type::not_eof(c);
+  }
+
+ private:
+  std::FILE* file_;
+  int error_ = 0;
+};
+
 Error cannot_write(const std::string& path, const std::string& why) {
   return {Exit::kUsage, "cannot write '" + path + "': " + why, "give -o a path in a folder that exists and can be written"};
 }
 
 }  // namespace
 
-Expected<Success> write_archive(const import::Model& model, fb::PlanT& plan, const std::string& path) {
+Expected<Success> write_archive(const import::Model& model, fb::PlanT& plan, const std::string& path,
+                                const std::function<Expected<Success>(const std::string&)>& check) {
   try {
     TemporaryFile file(path);
-    std::ofstream stream(file.name(), std::ios::binary | std::ios::trunc);
-    if (!stream) return cannot_write(path, std::strerror(errno));
+    File buffer(file.name());
+    if (!buffer.is_open()) return cannot_write(path, std::strerror(errno));
+    std::ostream stream(&buffer);
     torch::jit::Module module = make_planned_module(model, plan);
     // The plan's own bytes are a tensor of the archive too: it must stand in its place before storages are numbered.
     set_plan(module, runtime::write_plan(plan));
@@ -124,9 +158,10 @@ Expected<Success> write_archive(const import::Model& model, fb::PlanT& plan, con
     set_plan(module, bytes);
     // Written through a stream: torch would put the temporary file's name into the archive.
     module.save(stream, {{kPlanExtra, std::string(bytes.begin(), bytes.end())}});
-    stream.close();
-    if (!stream) return cannot_write(path, "the device is full, or writing failed");
+    if (const int error = buffer.close()) return cannot_write(path, std::strerror(error));
     read_back(file.name(), model, plan, bytes);
+    if (check)
+      if (Expected<Success> checked = check(file.name()); !checked) return checked;
     if (const std::error_code error = file.rename()) return cannot_write(path, error.message());
     return Success{};
   } catch (const WrapperError& e) {

@@ -88,7 +88,7 @@ void StateList::add(StateTensor found) {
   std::vector<size_t>& places = by_memory_[memory];
   for (size_t place : places) {
     StateTensor& known = state_[place];
-    if (same_tensor(known.tensor, found.tensor)) {
+    if (known.is_parameter == found.is_parameter && same_tensor(known.tensor, found.tensor)) {
       known.aliases.push_back(found.name);
       known.persistent |= found.persistent;
       return;
@@ -111,10 +111,10 @@ Expected<std::vector<StateTensor>> StateList::take() {
       auto [begin, end] = extent(s.tensor);
       auto [other_begin, other_end] = extent(other->tensor);
       if (begin < other_end && other_begin < end) {
-        return Error{Exit::kUnsupported,
-                     "'" + s.name + "' and '" + other->name +
-                         "' overlap in memory without being the same tensor, and one of them is trained",
-                     "give each its own memory before saving, e.g. by .clone(), or make them one parameter"};
+        return Error{
+            Exit::kUnsupported,
+            "'" + s.name + "' and '" + other->name + "' share memory without being one parameter, and one of them is trained",
+            "give each its own memory before saving, e.g. by .clone(), or make them one parameter"};
       }
     }
   }

@@ -91,6 +91,7 @@ std::string to_json(const Report& r, bool with_times) {
   for (const Decision& d : r.decisions) root["decisions"].push_back(decision_json(d));
   root["unknown_workspaces"] = json::array();
   for (const UnknownWorkspace& u : r.unknown_workspaces) root["unknown_workspaces"].push_back({{"op", u.op}, {"calls", u.calls}});
+  if (!r.replay.empty()) root["replay"] = r.replay;
   root["warnings"] = r.warnings;
   if (with_times) {
     root["compile_time_s"] = json::object();

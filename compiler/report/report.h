@@ -83,6 +83,7 @@ struct Report {
   std::vector<Decision> decisions;  // largest first
   std::vector<UnknownWorkspace> unknown_workspaces;
   double error_percent = 0;  // stated bound of the predicted peaks
+  std::string replay;        // what came of running the plan beside its original: one sentence; empty if nothing was written
   std::vector<std::string> warnings;
   std::vector<Phase> phases;  // times of this compilation; not in the archive, whose bytes depend on the input alone
 };

@@ -135,6 +135,7 @@ std::string to_text(const Report& r) {
     for (const UnknownWorkspace& u : r.unknown_workspaces) text += " " + u.op + " (" + std::to_string(u.calls) + ")";
     text += "\n";
   }
+  if (!r.replay.empty()) text += "\nreplay: " + r.replay + "\n";
   for (const std::string& warning : r.warnings) text += "\nwarning: " + warning + "\n";
   if (!r.phases.empty()) {
     double total = 0;

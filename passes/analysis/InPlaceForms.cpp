@@ -1,6 +1,7 @@
 //===- InPlaceForms.cpp - Kernels that can write over an operand -----------===//
 //
-// Elementwise kernels only: each element is read before it is written. Out
+// Elementwise kernels, in which each element is read before it is written, and
+// updates of parts. Out
 // forms are listed where ATen's kernel writes straight into `out`; generated
 // out forms that compute elsewhere and copy are left out. Checked against the
 // schemas by tests/lit/passes/inplace_schemas.py. Changes nothing.
@@ -57,16 +58,37 @@ static const llvm::StringMap<SmallVector<Entry, 2>> &forms() {
   return *table;
 }
 
+/// A copy of self of which parts are overwritten: self's own memory does as well.
+static const llvm::StringMap<SmallVector<Entry, 2>> &updates() {
+  static const auto *table = [] {
+    auto *map = new llvm::StringMap<SmallVector<Entry, 2>>();
+    for (const char *name : {"scatter_add", "index_put", "index_add", "index_copy", "masked_scatter"})
+      (*map)[name] = {{"", "", nullptr}};
+    for (const char *overload : {"src", "value", "reduce", "value_reduce"})
+      (*map)["scatter"].push_back({overload, overload, nullptr});
+    (*map)["scatter_reduce"] = {{"two", "two", nullptr}};
+    (*map)["index_fill"] = {{"int_Scalar", "int_Scalar", nullptr}, {"int_Tensor", "int_Tensor", nullptr}};
+    return map;
+  }();
+  return *table;
+}
+
+static const SmallVector<Entry, 2> *entriesOf(StringRef name) {
+  for (const auto *table : {&forms(), &updates()})
+    if (auto found = table->find(name); found != table->end())
+      return &found->second;
+  return nullptr;
+}
+
 std::optional<InPlaceForm> memscale::passes::inPlaceForm(KernelOpInterface kernel, unsigned operand) {
   StringRef name = kernel.getSchema();
   if (!name.consume_front("aten::") || kernel->getNumResults() != 1 || kernel.hasEffects())
     return std::nullopt;
-  auto entries = forms().find(name);
-  if (entries == forms().end() || !kernel.getAlias(0).isFresh() ||
-      kernel->getOperand(operand).getType() != kernel->getResult(0).getType())
+  const SmallVector<Entry, 2> *entries = entriesOf(name);
+  if (!entries || !kernel.getAlias(0).isFresh() || kernel->getOperand(operand).getType() != kernel->getResult(0).getType())
     return std::nullopt;
   auto self = kernel.getArgs().empty() ? RefAttr() : dyn_cast<RefAttr>(kernel.getArgs()[0]);
-  for (const Entry &entry : entries->second) {
+  for (const Entry &entry : *entries) {
     if (kernel.getOverload() != entry.overload)
       continue;
     if (entry.underscore && self && self.getOperand() == static_cast<int32_t>(operand))

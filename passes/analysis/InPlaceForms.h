@@ -20,7 +20,7 @@ struct InPlaceForm {
   bool out = false; // the operand is passed once more, as the last argument
 };
 
-/// The form in which `kernel` writes over `operand`, if ATen has one whose numbers are the same: an elementwise kernel, one
+/// The form in which `kernel` writes over `operand`, if ATen has one whose numbers are the same: one
 /// result of the operand's type. Says nothing of memory.
 std::optional<InPlaceForm> inPlaceForm(ir::KernelOpInterface kernel, unsigned operand);
 

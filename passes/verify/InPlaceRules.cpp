@@ -12,9 +12,21 @@
 using namespace mlir;
 using namespace memscale::ir;
 
-// Written by hand from the schemas of torch 2.11, elementwise kernels alone.
+// Written by hand from the schemas of torch 2.11: updates of parts of self, then elementwise kernels.
 static const llvm::StringSet<> &pairs() {
-  static const llvm::StringSet<> set = {"relu=relu_",
+  static const llvm::StringSet<> set = {"scatter.src=scatter_.src",
+                                        "scatter.value=scatter_.value",
+                                        "scatter.reduce=scatter_.reduce",
+                                        "scatter.value_reduce=scatter_.value_reduce",
+                                        "scatter_add=scatter_add_",
+                                        "scatter_reduce.two=scatter_reduce_.two",
+                                        "index_put=index_put_",
+                                        "index_add=index_add_",
+                                        "index_copy=index_copy_",
+                                        "index_fill.int_Scalar=index_fill_.int_Scalar",
+                                        "index_fill.int_Tensor=index_fill_.int_Tensor",
+                                        "masked_scatter=masked_scatter_",
+                                        "relu=relu_",
                                         "neg=neg_",
                                         "exp=exp_",
                                         "exp2=exp2_",

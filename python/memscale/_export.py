@@ -61,11 +61,14 @@ def export(
         _warn("autocast is active: the archive keeps the casts that it makes, and its cache's sharing of casts is lost")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _state_kept(model, restore_values=not structure_only), _hand_written_backwards(format):
+        with _hand_written_backwards(format):
             if format == "torchscript":
-                _write_trace(model, args, temporary)
+                with _state_kept(model, restore_values=True):
+                    traced = _trace(model, args)
+                torch.jit.save(traced, str(temporary))  # it shares the buffers: saved with the values from before the trace
             else:
-                _write_export(model, args, dict(kwargs or {}), temporary, structure_only)
+                with _state_kept(model, restore_values=not structure_only):
+                    _write_export(model, args, dict(kwargs or {}), temporary, structure_only)
         os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -77,7 +80,7 @@ def _warn(message: str) -> None:
     warnings.warn(message, ExportWarning, stacklevel=4)
 
 
-def _write_trace(model: nn.Module, args: tuple[Any, ...], path: Path) -> None:
+def _trace(model: nn.Module, args: tuple[Any, ...]) -> torch.jit.ScriptModule:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         try:
@@ -90,7 +93,7 @@ def _write_trace(model: nn.Module, args: tuple[Any, ...], path: Path) -> None:
         lost = [name for name, _ in model.named_buffers() if name not in dict(traced.named_buffers())]
         if lost:
             _warn(f"the trace does not carry the buffers {', '.join(lost)}: forward does not read them")
-        torch.jit.save(traced, str(path))
+    return traced
 
 
 def _write_export(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path, structure_only: bool) -> None:

@@ -140,7 +140,7 @@ class PlannedModule(_OneMode):
             )
         self._fall_backs += 1
         if self._original is None:
-            self._original = Original(self._path)
+            self._original = Original(self._path, self._plan.bytes())
         self._original.bind(
             {
                 key: tensor

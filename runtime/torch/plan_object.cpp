@@ -107,7 +107,30 @@ std::string PlanObject::argument_mismatch(at::TensorList parameters, at::TensorL
   std::string why = check(parameters, parameters_, "parameters");
   if (why.empty()) why = check(buffers, buffers_, "buffers");
   if (why.empty()) why = check(inputs, inputs_, "inputs");
+  if (why.empty()) why = shared_memory(buffers, inputs);
   return why;
+}
+
+std::string PlanObject::shared_memory(at::TensorList buffers, at::TensorList inputs) const {
+  const auto storage = [](const at::Tensor& t) -> const void* {
+    return t.has_storage() && t.storage().nbytes() > 0 ? t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()
+                                                       : nullptr;
+  };
+  const auto name = [&](int32_t index) { return "'" + plan_.arguments[index]->name + "'"; };
+  const auto fault = [&](int32_t a, int32_t b) {
+    return name(a) + " and " + name(b) + " share memory, and the plan takes each to be written alone";
+  };
+  const bool any_written = std::any_of(plan_.writebacks.begin(), plan_.writebacks.end(),
+                                       [&](const auto& w) { return plan_.arguments[w->argument]->role == fb::Role::Input; });
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const void* memory = storage(inputs[i]);
+    if (memory == nullptr) continue;
+    for (size_t b = 0; b < buffers.size(); ++b)
+      if (storage(buffers[b]) == memory) return fault(inputs_[i], buffers_[b]);
+    for (size_t j = 0; any_written && j < i; ++j)
+      if (storage(inputs[j]) == memory) return fault(inputs_[j], inputs_[i]);
+  }
+  return {};
 }
 
 std::string PlanObject::guard_mismatch() const {

@@ -55,6 +55,9 @@ class PlanObject : public torch::CustomClassHolder {
   /// Empty if the tensors are those that the plan was made for; otherwise what differs.
   std::string argument_mismatch(at::TensorList parameters, at::TensorList buffers, at::TensorList inputs) const;
   /// Empty if the process is as the plan takes it for granted; otherwise what differs.
+  /// An input in the memory of a buffer, or of another input where forward writes inputs: eager would see the writes. Empty:
+  /// none.
+  std::string shared_memory(at::TensorList buffers, at::TensorList inputs) const;
   std::string guard_mismatch() const;
   /// Counts a fall-back; the first one of each plan warns.
   void note_fallback(const std::string& why);

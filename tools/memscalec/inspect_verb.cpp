@@ -157,7 +157,7 @@ int run_inspect(const Arguments& arguments) {
   Expected<PlanFile> file = read_plan_file(path);
   if (!file) return report_error(file.error());
   const std::string text = as_json ? to_json(*file).dump(2, ' ', false, json::error_handler_t::replace) + "\n" : to_text(*file);
-  return print_result(text) ? 0 : report_error({Exit::kCompile, "standard output cannot be written", ""});
+  return print_result(text) ? 0 : report_error({Exit::kUsage, "standard output cannot be written", ""});
 }
 
 }  // namespace memscale::cli

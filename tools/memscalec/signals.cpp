@@ -35,6 +35,7 @@ std::vector<std::string>& files() {
 }  // namespace
 
 void watch_signals() {
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond a file-size limit fails with EFBIG
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);

@@ -51,7 +51,7 @@ int run_verify(const Arguments& arguments) {
     if (!file->has_weights) text += "  the archive has no weights: random ones were used\n";
   }
   progress.phase("");
-  return quiet || print_result(text) ? 0 : report_error({Exit::kCompile, "standard output cannot be written", ""});
+  return quiet || print_result(text) ? 0 : report_error({Exit::kUsage, "standard output cannot be written", ""});
 }
 
 }  // namespace memscale::cli

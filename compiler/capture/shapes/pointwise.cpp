@@ -133,7 +133,9 @@ void add_pointwise(Tables& tables) {
   tables.both("aten::logit", unary_to_float);
   tables.both({"aten::isnan", "aten::isinf", "aten::logical_not"}, unary_to_bool);
   tables.both("aten::frexp.Tensor", frexp);
-  tables.both({"aten::floor_divide", "aten::rsub.Tensor", "aten::hardswish_backward", "aten::hardtanh_backward"}, binary);
+  tables.both(
+      {"aten::floor_divide", "aten::rsub.Tensor", "aten::hardswish_backward", "aten::hardtanh_backward", "aten::mish_backward"},
+      binary);
   tables.both({"aten::logical_and", "aten::logical_or", "aten::logical_xor"}, binary_to_bool);
   tables.both({"aten::complex", "aten::polar"}, binary_to_complex);
   tables.both("aten::glu_backward", dense<1>);

@@ -17,7 +17,8 @@ TEST(Config, EverySetting) {
   CompileOptions options;
   const Expected<Success> read = read_config_text(
       "input: m.pt\noutput: m.ms.pt\nbudget: 0.6x\ntarget: h200\nshape:\n  - ids=8x128:int64\n  - labels=8:int64\n"
-      "optimizer: sgd:momentum\npolicy: greedy\nall-tangents: true\ndeterministic: true\nthreads: 3\nsearch-rounds: 25\ndry-run: "
+      "optimizer: sgd:momentum\npolicy: greedy\nall-tangents: true\ndeterministic: true\nthreads: 3\nreplay-steps: "
+      "2\nsearch-rounds: 25\ndry-run: "
       "true\nexplain: h.0\nreport: "
       "r.json\n"
       "emit: plan\nemit-to: p.json\nverbose: true\n",
@@ -34,6 +35,7 @@ TEST(Config, EverySetting) {
   EXPECT_TRUE(options.all_tangents);
   EXPECT_TRUE(options.deterministic);
   EXPECT_EQ(options.threads, 3);
+  EXPECT_EQ(options.replay_steps, 2);
   EXPECT_EQ(options.search_rounds, 25);
   EXPECT_TRUE(options.dry_run);
   EXPECT_EQ(options.explain, "h.0");
@@ -43,7 +45,7 @@ TEST(Config, EverySetting) {
   EXPECT_EQ(options.verbosity, 1);
 }
 
-TEST(Config, EverySettingHasAKeyThatIsTested) { EXPECT_EQ(settings().size(), 18u) << "extend EverySetting and this number"; }
+TEST(Config, EverySettingHasAKeyThatIsTested) { EXPECT_EQ(settings().size(), 19u) << "extend EverySetting and this number"; }
 
 TEST(Config, ShapesAsAMapAndAsText) {
   CompileOptions options;

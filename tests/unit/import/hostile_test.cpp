@@ -97,7 +97,7 @@ TEST_F(Hostile, KindsOfFiles) {
   expect_file_error(archive("compiled.ms.pt"), Exit::kUnsupported, "already compiled by memscale");
   expect_file_error(archive("cond.pt2"), Exit::kUnsupported, "higher_order.cond");
   expect_file_error(archive("cond.pt2"), Exit::kUnsupported, "make_archives.py:");
-  expect_file_error(archive("aliases.pt2"), Exit::kUnsupported, "'w' and 'part' overlap");
+  expect_file_error(archive("aliases.pt2"), Exit::kUnsupported, "'w' and 'part' share memory");
   expect_file_error(archive("structure_only_autocast.pt2"), Exit::kUnsupported, "autocast does not act on the meta device");
   expect_error("", Exit::kUnsafe, "is empty");
   expect_error("hello, world", Exit::kUnsupported, "no zip archive");
