@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/evict.h"
 #include "compiler/planner/sequence.h"
 #include "compiler/simulate/simulate.h"

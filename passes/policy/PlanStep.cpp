@@ -7,7 +7,7 @@
 
 #include "passes/policy/PlanStep.h"
 
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/solve.h"
 #include "compiler/simulate/simulate.h"
 #include "passes/policy/Decisions.h"
