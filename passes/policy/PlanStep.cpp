@@ -83,7 +83,8 @@ private:
     solver.search_rounds = options.search_rounds;
     planner::SolveResult solved = planner::solve(problem, solver);
     for (const planner::Baseline &baseline : solved.baselines)
-      result.baselines.push_back({baseline.policy, baseline.peak_bytes, baseline.time_us});
+      if (baseline.peak_bytes > 0) // an online one that gave up has no plan
+        result.baselines.push_back({baseline.policy, baseline.peak_bytes, baseline.time_us});
     if (!solved.feasible)
       return tooLarge(solved.lowest_peak_bytes, planner::explain_infeasible(problem, solved));
     return take(std::move(solved.plan));

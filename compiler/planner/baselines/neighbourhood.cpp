@@ -36,6 +36,7 @@ void Neighbourhood::walk(int32_t from, Edges edges, Inside inside, Border border
   while (!stack_.empty()) {
     const int32_t s = stack_.back();
     stack_.pop_back();
+    ++steps_;
     edges(s, [&](int32_t t) {
       if (mark_[t] == stamp_) return;
       if (!evicted_[t]) return border(t);

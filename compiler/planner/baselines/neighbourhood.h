@@ -31,6 +31,8 @@ class Neighbourhood {
 
   /// Of a resident storage. O(1) unless the region around it has changed since the last call.
   double cost_us(int32_t storage);
+  /// Storages walked over since construction.
+  int64_t steps() const { return steps_; }
 
  private:
   template <class F>
@@ -50,6 +52,7 @@ class Neighbourhood {
   std::vector<double> up_us_, down_us_;
   std::vector<uint32_t> mark_;
   uint32_t stamp_ = 0;
+  int64_t steps_ = 0;
   std::vector<int32_t> stack_, roots_;
 
   std::vector<int32_t> node_;    // of each evicted storage, in the union-find

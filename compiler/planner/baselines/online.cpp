@@ -13,6 +13,7 @@ namespace memscale::planner {
 namespace {
 
 constexpr int64_t kRunFactor = 100;  // runs per op: ops that take no time must not run for ever
+constexpr int64_t kStepCost = 4;     // of one storage walked over, in looks at a score
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 Cost cost_of(Score score) {
@@ -110,7 +111,7 @@ class Machine {
     if (live_ + need > budget_) free_held();
     while (live_ + need - (original ? inplace_saving(op) : 0) > budget_) {
       if (!evict_one()) return OnlineEnd::kOutOfMemory;
-      if (result_.evaluations > options_.evaluations) return OnlineEnd::kTooMuchWork;
+      if (result_.evaluations + kStepCost * around_.steps() > options_.evaluations) return OnlineEnd::kTooMuchWork;
     }
     result_.online_peak_bytes = std::max(result_.online_peak_bytes, live_ + need - (original ? inplace_saving(op) : 0));
     clock_us_ += o.time_us;

@@ -42,7 +42,7 @@ struct OnlineOptions {
   Deallocation deallocation = Deallocation::kEager;
   double time_factor = 2;               // gives up beyond this multiple of the base time; the paper plots up to 2
   uint64_t seed = 1;                    // of kRandom
-  int64_t evaluations = 4'000'000'000;  // gives up after so many looks at a score; seconds
+  int64_t evaluations = 4'000'000'000;  // gives up after so many looks at scores and steps to neighbours; some seconds
 };
 
 enum class OnlineEnd : uint8_t { kDone, kOutOfMemory, kThrashed, kTooMuchWork };
