@@ -71,22 +71,24 @@ class Machine {
  private:
   struct Frame {
     int32_t op;
+    int32_t target;                // the output that was asked for
     std::vector<int32_t> missing;  // operands that were not there when the op was asked for
     size_t next = 0;
   };
 
   /// Runs the op, its missing operands' producers first, and so on.
   OnlineEnd materialize(int32_t op) {
-    push(op);
+    push(op, problem_.ops[op].outputs.empty() ? -1 : problem_.ops[op].outputs[0]);
     while (!frames_.empty()) {
       Frame& frame = frames_.back();
       while (frame.next < frame.missing.size() && in_memory_[frame.missing[frame.next]]) lock(frame.missing[frame.next++]);
       if (frame.next < frame.missing.size()) {
-        push(tables_.producer(frame.missing[frame.next]));
+        const int32_t target = frame.missing[frame.next];
+        push(tables_.producer(target), target);
         continue;
       }
       const int32_t current = frame.op;
-      if (const OnlineEnd end = compute(current, frames_.size() == 1); end != OnlineEnd::kDone) return end;
+      if (const OnlineEnd end = compute(current, frame.target, frames_.size() == 1); end != OnlineEnd::kDone) return end;
       frames_.pop_back();
       for (int32_t s : tables_.operands(current)) unlock(s);
       if (options_.deallocation == Deallocation::kBanish)
@@ -95,8 +97,8 @@ class Machine {
     return OnlineEnd::kDone;
   }
 
-  void push(int32_t op) {
-    Frame frame{op, {}};
+  void push(int32_t op, int32_t target) {
+    Frame frame{op, target, {}};
     for (int32_t s : tables_.operands(op)) {
       last_access_us_[s] = clock_us_;
       in_memory_[s] ? lock(s) : frame.missing.push_back(s);
@@ -104,7 +106,7 @@ class Machine {
     frames_.push_back(std::move(frame));
   }
 
-  OnlineEnd compute(int32_t op, bool original) {
+  OnlineEnd compute(int32_t op, int32_t target, bool original) {
     const Op& o = problem_.ops[op];
     int64_t need = o.workspace_bytes;
     for (int32_t s : o.outputs) need += problem_.storages[s].bytes;
@@ -123,8 +125,9 @@ class Machine {
       in_memory_[s] = 1;
       live_ += problem_.storages[s].bytes;
       if (ran_[op]) restored(s);
-      offer(s);
+      if (s != target) offer(s);
     }
+    if (target >= 0) offer(target);  // last: it goes first at a tie
     ran_[op] = 1;
     const double base = tables_.time_before(static_cast<int32_t>(problem_.ops.size()));
     if (base + rerun_us_ > time_limit_us_ || static_cast<int64_t>(runs_.size()) > run_limit_) return OnlineEnd::kThrashed;
