@@ -225,7 +225,7 @@ class Compilation {
   }
 
   Expected<Success> infeasible() const {
-    return explain_infeasible(training_step_, options_.budget, planning_options_.budget_bytes);
+    return explain_infeasible(training_step_, options_.budget, planning_options_.budget_bytes, planning_.infeasible);
   }
 
   Expected<Success> rewrite() {

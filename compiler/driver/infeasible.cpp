@@ -45,11 +45,13 @@ std::string working_set(const TrainingStep& step, int32_t op_index) {
 
 }  // namespace
 
-Error explain_infeasible(const TrainingStep& step, const Budget& budget, int64_t budget_bytes) {
+Error explain_infeasible(const TrainingStep& step, const Budget& budget, int64_t budget_bytes, const std::string& reason) {
   std::string text = "the budget of " + print_bytes(budget_bytes) + " (" + budget.text + ") cannot be met";
   const int64_t eager = step.eager_peak_bytes;
   const planner::Plan lowest_plan = planner::find_lowest(step.built.problem);
   const int64_t lowest = std::max(lowest_plan.peak_bytes, step.optimizer_peak_bytes);
+  if (lowest <= budget_bytes && !reason.empty())
+    return {Exit::kInfeasible, reason, "without --policy the planner takes the best of all"};
   text += ": the lowest peak found is " + print_bytes(lowest) + of_eager(lowest, eager) +
           "\n  held throughout (parameters, buffers, inputs, optimizer state): " + print_bytes(step.static_bytes);
   if (step.optimizer_peak_bytes > budget_bytes) {

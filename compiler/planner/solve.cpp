@@ -8,7 +8,8 @@
 #include <random>
 #include <utility>
 
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/compare.h"
+#include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/evict.h"
 #include "compiler/planner/sequence.h"
 #include "compiler/simulate/simulate.h"
@@ -38,16 +39,10 @@ constexpr int64_t kFreeSearch = 20000;  // ops times rounds that the search may 
 constexpr int32_t kFreeRounds = 24;
 constexpr double kSpread = 0.5;  // of the perturbed scores, standard deviation of the logarithm
 
-struct Named {
-  const char* name;
-  Plan (*make)(const Tables&);
-};
-constexpr std::array<Named, 4> kBaselines = {{
-    {"save-all", save_all},
-    {"full-recompute", full_recompute},
-    {"sqrt-n", every_sqrt_n},
-    {"chen-greedy", chen_greedy},
-}};
+// Baselines that look at the budget and take part in the portfolio where they cost little beside it.
+constexpr std::array<const char*, 3> kPeers = {"msps", "dtr-eq", "knapsack-all"};
+constexpr size_t kPeerOps = 4000;
+constexpr int64_t kNamedEvaluations = 1'000'000'000;  // of an online baseline that is asked for by name: some seconds
 
 Plan finish(const Tables& tables, const std::vector<int32_t>& ops, const std::string& policy) {
   std::vector<Run> runs(ops.size());
@@ -141,7 +136,8 @@ Plan lowest(Solver& solver) {
     if (plan.peak_bytes < best.peak_bytes || (plan.peak_bytes == best.peak_bytes && plan.time_us < best.time_us))
       best = std::move(plan);
   };
-  for (const Named& baseline : kBaselines) consider(baseline.make(tables));
+  for (const std::string& policy : baseline_policies())
+    if (!is_budgeted(policy)) consider(run_baseline(tables, policy, 0).plan);
   int64_t low = tables.order_floor().bytes, high = best.peak_bytes;
   const auto n = static_cast<int64_t>(tables.problem().ops.size());
   const int64_t limit = solver.work() + std::min(kLowestWork * n + 1'000'000, kMaxLowestWork);
@@ -186,8 +182,11 @@ std::string gib(int64_t bytes) {
 
 std::vector<std::string> policies() {
   std::vector<std::string> names;
-  for (const Named& baseline : kBaselines) names.push_back(baseline.name);
+  for (const std::string& policy : baseline_policies())
+    if (!is_budgeted(policy)) names.push_back(policy);
   for (const Variant& variant : kVariants) names.push_back(variant.name);
+  for (const std::string& policy : baseline_policies())
+    if (is_budgeted(policy)) names.push_back(policy);
   return names;
 }
 
@@ -202,14 +201,28 @@ SolveResult solve(const Problem& problem, const Options& options) {
   const int64_t budget = options.budget_bytes;
   const int64_t limit = options.work_limit > 0 ? options.work_limit : 6000 * static_cast<int64_t>(problem.ops.size()) + 1'000'000;
   std::optional<Plan> best;
-  for (const Named& baseline : kBaselines) {
-    Plan plan = baseline.make(tables);
-    const bool fits = plan.peak_bytes <= budget;
-    result.baselines.push_back({baseline.name, plan.peak_bytes, plan.time_us, fits});
-    if (fits && (all || options.policy == baseline.name) && (!best || plan.time_us < best->time_us)) best = std::move(plan);
-  }
+  auto try_baseline = [&](const std::string& policy) {
+    CompareOptions limits;
+    limits.evaluations = kNamedEvaluations;
+    BaselineResult made = run_baseline(tables, policy, budget, limits);
+    const bool fits = made.end == BaselineEnd::kFits;
+    if (!fits && policy == options.policy) result.policy_note = "the policy " + policy + " fails: " + made.describe(problem);
+    result.baselines.push_back({policy, made.plan.peak_bytes, made.plan.time_us, fits, fits ? "" : made.describe(problem)});
+    if (!fits || (!all && options.policy != policy)) return;
+    if (all && is_budgeted(policy)) {
+      std::vector<int32_t> ops;
+      for (const Run& run : made.plan.runs) ops.push_back(run.op);
+      solver.improve(budget, ops, policy + "+give-back", &best);
+    }
+    if (!best || made.plan.time_us < best->time_us) best = std::move(made.plan);
+  };
+  for (const std::string& policy : baseline_policies())
+    if (!is_budgeted(policy)) try_baseline(policy);
   const bool nothing_to_do = solver.base().peak_bytes <= budget;
-  if (!nothing_to_do && budget >= tables.order_floor().bytes) {
+  if (!all && is_budgeted(options.policy) && budget >= tables.order_floor().bytes)
+    for (const std::string& policy : baseline_policies())
+      if (policy == options.policy) try_baseline(policy);
+  if ((!nothing_to_do || !all) && budget >= tables.order_floor().bytes) {
     if (best && all) {  // a structured plan may have memory to spare
       std::vector<int32_t> ops;
       for (const Run& run : best->runs) ops.push_back(run.op);
@@ -221,7 +234,13 @@ SolveResult solve(const Problem& problem, const Options& options) {
         static_cast<int32_t>(std::min<int64_t>(kFreeRounds, kFreeSearch / std::max<int64_t>(1, problem.ops.size())));
     const int32_t rounds = options.search_rounds >= 0 ? options.search_rounds : all ? free_rounds : 0;
     solver.search(budget, rounds, limit, &best);
+    if (all && problem.ops.size() <= kPeerOps)
+      for (const char* peer : kPeers) try_baseline(peer);
   }
+  if (options.all_baselines && budget >= tables.order_floor().bytes)
+    for (const std::string& policy : baseline_policies())
+      if (std::none_of(result.baselines.begin(), result.baselines.end(), [&](const Baseline& b) { return b.policy == policy; }))
+        try_baseline(policy);
   if (best) {
     result.plan = std::move(*best);
     result.feasible = true;
@@ -242,6 +261,8 @@ Plan find_lowest(const Problem& problem) {
 }
 
 std::string explain_infeasible(const Problem& problem, const SolveResult& result) {
+  if (!result.policy_note.empty() && result.lowest_peak_bytes <= result.budget_bytes)
+    return result.policy_note + "; other policies go down to " + gib(result.lowest_peak_bytes);
   std::string text =
       "the budget of " + gib(result.budget_bytes) + " cannot be met: the lowest peak found is " + gib(result.lowest_peak_bytes);
   if (result.floor.op < 0) return text;

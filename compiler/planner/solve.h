@@ -2,8 +2,8 @@
 // wins.
 //
 // Objective: least time at a peak of at most the budget. Guarantee: the plan passes verify(); it keeps the budget or `feasible`
-// is false; it is never slower than a baseline that keeps the budget; if save-all fits, save-all is the answer. Deterministic:
-// work is counted, not timed. Complexity: a bounded number of passes of about n log n each.
+// is false; it is never slower than a baseline in the result that keeps the budget; if save-all fits, save-all is the answer.
+// Deterministic: work is counted, not timed. Complexity: a bounded number of passes of about n log n each.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Options {
   int64_t budget_bytes = 0;     // of the peak, static and resident bytes included
   std::string policy = "auto";  // "auto", or one of policies() alone
   int32_t search_rounds = -1;   // passes with perturbed scores after the portfolio; -1: what costs about as much as the portfolio
+  bool all_baselines = false;   // the result lists every baseline, also the dear ones; with "auto" they take part
   int64_t work_limit = 0;       // chain steps and runs after which no further pass starts; 0: 6,000 per op + 1,000,000
 };
 
@@ -27,6 +28,7 @@ struct Baseline {
   int64_t peak_bytes = 0;
   double time_us = 0;
   bool fits = false;
+  std::string note;  // if not: why; an online baseline that gave up has no plan, its peak and time are 0
 };
 
 struct SolveResult {
@@ -36,6 +38,7 @@ struct SolveResult {
   int64_t budget_bytes = 0;
   int64_t work = 0;  // chain steps and runs spent
   // If not feasible:
+  std::string policy_note;              // why the one baseline asked for by name has no plan within the budget
   int64_t lowest_peak_bytes = 0;        // of the plan with the lowest peak found
   Floor floor;                          // the op whose working set is the largest; no plan in eager's order goes below it
   std::vector<int32_t> floor_storages;  // what that op needs at once, largest first, resident storages left out

@@ -7,7 +7,7 @@
 
 #include "passes/policy/PlanStep.h"
 
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/solve.h"
 #include "compiler/simulate/simulate.h"
 #include "passes/policy/Decisions.h"
@@ -83,7 +83,8 @@ private:
     solver.search_rounds = options.search_rounds;
     planner::SolveResult solved = planner::solve(problem, solver);
     for (const planner::Baseline &baseline : solved.baselines)
-      result.baselines.push_back({baseline.policy, baseline.peak_bytes, baseline.time_us});
+      if (baseline.peak_bytes > 0) // an online one that gave up has no plan
+        result.baselines.push_back({baseline.policy, baseline.peak_bytes, baseline.time_us});
     if (!solved.feasible)
       return tooLarge(solved.lowest_peak_bytes, planner::explain_infeasible(problem, solved));
     return take(std::move(solved.plan));

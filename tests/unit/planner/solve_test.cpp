@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/generate.h"
 #include "compiler/planner/json.h"
 #include "compiler/simulate/simulate.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/generate.h"
 #include "compiler/planner/solve.h"
 #include "compiler/simulate/simulate.h"

@@ -1,5 +1,5 @@
 // Baselines: legal, and where the textbook says what they cost, they cost that.
-#include "compiler/planner/baselines.h"
+#include "compiler/planner/baselines/segments.h"
 
 #include <gtest/gtest.h>
 

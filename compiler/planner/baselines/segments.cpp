@@ -1,5 +1,5 @@
-// See baselines.h.
-#include "compiler/planner/baselines.h"
+// See segments.h.
+#include "compiler/planner/baselines/segments.h"
 
 #include <algorithm>
 #include <cmath>
