@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import gzip
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -55,7 +54,7 @@ class Network:
 NETWORKS: dict[str, Network] = {
     n.name: n
     for n in (
-        Network("unet-6", vision.unet, {"batch": 6, "size": (416, 576)}, {"batch": 2, "size": (32, 32), "width": 4, "levels": 3}, 8.42 * GB),
+        Network("unet-6", vision.unet, {"batch": 6, "size": (512, 512)}, {"batch": 2, "size": (32, 32), "width": 4, "levels": 3}, 8.42 * GB),
         Network("resnet32-56", vision.resnet_cifar, {"batch": 56, "size": 272}, {"batch": 4, "width": 8}, 10.06 * GB, options={"depth": 32}),
         Network("resnet1202-64", vision.resnet_cifar, {"batch": 64, "depth": 1202}, {"batch": 4, "depth": 50, "width": 4}),
         Network(
@@ -66,16 +65,17 @@ NETWORKS: dict[str, Network] = {
             "inceptionv4-64", vision.inception_v4, {"batch": 64}, {"batch": 2, "size": 107, "share": 16, "repeats": (1, 1, 1)}, 11.25 * GB
         ),
         Network(
-            "densenet121-84", vision.torchvision_model, {"batch": 84, "name": "densenet121"},
-            {"batch": 4, "size": 64, "classes": 10, "name": "densenet121", "growth_rate": 4, "num_init_features": 8}, 11.02 * GB,
+            "densenet121-84", vision.torchvision_model, {"batch": 84, "growth_rate": 32, "num_init_features": 64},
+            {"batch": 4, "size": 64, "classes": 10, "growth_rate": 4, "num_init_features": 8}, 11.02 * GB,
+            options={"name": "DenseNet", "block_config": (6, 12, 24, 16)},
         ),
         Network(
-            "treelstm-6", recurrent.treelstm, {"batch": 6, "depth": 6, "features": 300, "hidden": 1152},
+            "treelstm-6", recurrent.treelstm, {"batch": 36, "depth": 7, "features": 100, "hidden": 512},
             {"batch": 4, "depth": 3, "features": 8, "hidden": 16}, 0.17 * GB,
         ),
         Network(
-            "lstm-128", recurrent.lstm, {"batch": 128, "steps": 512, "features": 1024, "hidden": 2560},
-            {"batch": 4, "steps": 12, "features": 8, "hidden": 16}, 5.60 * GB,
+            "lstm-128", recurrent.lstm, {"batch": 1280, "steps": 128, "features": 1024, "hidden": 1024},
+            {"batch": 4, "steps": 8, "features": 8, "hidden": 16}, 5.60 * GB,
         ),
         Network("unroll_gan-512", gan.unrolled_gan, {"batch": 512, "hidden": 256, "steps": 30}, {"batch": 16, "noise": 8, "hidden": 16, "steps": 3}, 0.25 * GB),
         Network(
@@ -110,10 +110,9 @@ NETWORKS: dict[str, Network] = {
 }  # fmt: skip
 
 
-def capture(network: Network, batch: int | None, target: str, out: Path, folder: Path) -> dict[str, Any]:
-    """Writes the network's problem to `out` and returns the measured row of the table."""
+def capture(network: Network, sizes: dict[str, Any], target: str, out: Path, folder: Path) -> dict[str, Any]:
+    """Writes the network's problem to `out` (or `out`.gz) and returns the measured row of the table."""
     start = time.perf_counter()
-    sizes = network.full | ({"batch": batch} if batch else {})
     archive = folder / f"{network.name}.pt2"
     with torch.device("meta"):
         model, inputs = network.make(sizes)
@@ -126,11 +125,10 @@ def capture(network: Network, batch: int | None, target: str, out: Path, folder:
     archive.unlink()
     if done.returncode != 0:
         raise RuntimeError(f"memscalec ended with {done.returncode}: {done.stderr.strip()}")
-    problem = json.loads(out.read_text())
+    problem = read_problem(out)
     written = out.stat().st_size
     if written > LARGE_BYTES:
-        with gzip.open(f"{out}.gz", "wb", compresslevel=6) as file:
-            file.write(out.read_bytes())
+        out.with_name(f"{out.name}.gz").write_bytes(gzip.compress(out.read_bytes(), compresslevel=6, mtime=0))
         out.unlink()
     return {
         "ops": len(problem["ops"]),
@@ -143,6 +141,11 @@ def capture(network: Network, batch: int | None, target: str, out: Path, folder:
         "all_s": time.perf_counter() - start,
         "json_mib": written / 2**20,
     }
+
+
+def read_problem(path: Path) -> dict[str, Any]:
+    """A problem as `capture` left it: `path`, or `path`.gz."""
+    return json.loads(path.read_bytes() if path.exists() else gzip.decompress(path.with_name(f"{path.name}.gz").read_bytes()))
 
 
 def peak_bytes(problem: dict[str, Any], eager: bool = False) -> int:
@@ -198,8 +201,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="memscale-networks-") as folder:
         for name in options.only or NETWORKS:
             out = options.out / f"{name}{f'-{options.batch}' if options.batch else ''}.json"
+            sizes = NETWORKS[name].full | ({"batch": options.batch} if options.batch else {})
             try:
-                print(line(name, capture(NETWORKS[name], options.batch, options.target, out, Path(folder))), flush=True)
+                print(line(name, capture(NETWORKS[name], sizes, options.target, out, Path(folder))), flush=True)
             except (RuntimeError, memscale.ExportError) as error:
                 failed += 1
                 print(f"{name}: {error}", file=sys.stderr, flush=True)

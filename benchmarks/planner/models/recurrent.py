@@ -41,16 +41,16 @@ class TreeLSTM(nn.Module):
         self.head = nn.Linear(hidden, classes)
 
     def forward(self, leaves: Tensor, labels: Tensor) -> Tensor:
-        states = []
-        for x in leaves.unbind(0):
-            i, o, u = self.leaf(x).chunk(3, dim=1)
-            c = torch.sigmoid(i) * torch.tanh(u)
-            states.append((torch.sigmoid(o) * torch.tanh(c), c))
-        while len(states) > 1:
-            states = [self.node(*states[n], *states[n + 1]) for n in range(0, len(states), 2)]
-        return F.cross_entropy(self.head(states[0][0]), labels)
+        return F.cross_entropy(self.head(self.state(leaves.unbind(0))[0]), labels)
 
-    def node(self, h_left: Tensor, c_left: Tensor, h_right: Tensor, c_right: Tensor) -> tuple[Tensor, Tensor]:
+    def state(self, leaves: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Depth first: the left subtree is done before the right one starts."""
+        if len(leaves) == 1:
+            i, o, u = self.leaf(leaves[0]).chunk(3, dim=1)
+            c = torch.sigmoid(i) * torch.tanh(u)
+            return torch.sigmoid(o) * torch.tanh(c), c
+        half = len(leaves) // 2
+        (h_left, c_left), (h_right, c_right) = self.state(leaves[:half]), self.state(leaves[half:])
         i, f_left, f_right, o, u = (self.left(h_left) + self.right(h_right)).chunk(5, dim=1)
         c = torch.sigmoid(i) * torch.tanh(u) + torch.sigmoid(f_left) * c_left + torch.sigmoid(f_right) * c_right
         return torch.sigmoid(o) * torch.tanh(c), c

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 Made = tuple[nn.Module, tuple[Tensor, ...]]
 CONV = {2: nn.Conv2d, 3: nn.Conv3d}
-UP = {2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
 NORM = {2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 
 
@@ -77,22 +76,27 @@ def resnet_cifar(depth: int, batch: int, size: int = 32, width: int = 16) -> Mad
 class UNet(nn.Module):
     """Ronneberger et al. 2015 and Çiçek et al. 2016, with padded convolutions and batch norm; a loss per pixel.
 
-    `dims` 3 doubles the channels before pooling, as the latter do, so that no layer of the finest scale is wide.
+    In two dimensions the way up is bilinear, as in the network that DTR traced, so the lowest level is no wider than the one above it.
+    In three it is a transposed convolution, and channels double before a pooling.
     """
 
-    def __init__(self, channels: list[int], cin: int, classes: int, dims: int) -> None:
+    def __init__(self, width: int, levels: int, cin: int, classes: int, dims: int) -> None:
         super().__init__()
-        self.pool = F.max_pool2d if dims == 2 else F.max_pool3d
+        flat = dims == 2
+        self.pool = F.max_pool2d if flat else F.max_pool3d
         self.down, self.up, self.merge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
-        for c in channels:
-            middle = c if dims == 2 else c // 2
+        skips = [width << level for level in range(levels)]
+        if flat:
+            skips[-1] = skips[-2]
+        for c in skips:
+            middle = c if flat else c // 2
             self.down.append(nn.Sequential(Unit(cin, middle, dims=dims), Unit(middle, c, dims=dims)))
             cin = c
-        for c in reversed(channels[:-1]):
-            kept = cin if dims == 3 else c
-            self.up.append(UP[dims](cin, kept, 2, 2))
-            self.merge.append(nn.Sequential(Unit(kept + c, c, dims=dims), Unit(c, c, dims=dims)))
-            cin = c
+        for level in reversed(range(levels - 1)):
+            cout = skips[max(level - 1, 0)] if flat else skips[level]
+            self.up.append(nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True) if flat else nn.ConvTranspose3d(cin, cin, 2, 2))
+            self.merge.append(nn.Sequential(Unit(cin + skips[level], cout, dims=dims), Unit(cout, cout, dims=dims)))
+            cin = cout
         self.head = CONV[dims](cin, classes, 1)
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
@@ -108,7 +112,7 @@ class UNet(nn.Module):
 
 def unet(batch: int, size: tuple[int, ...], width: int = 64, classes: int = 2, cin: int = 3, levels: int = 5) -> Made:
     """U-Net over images of two or three dimensions."""
-    model = UNet([width << i for i in range(levels)], cin, classes, len(size))
+    model = UNet(width, levels, cin, classes, len(size))
     return model, (torch.randn(batch, cin, *size), torch.randint(0, classes, (batch, *size)))
 
 
