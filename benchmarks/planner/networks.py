@@ -1,7 +1,8 @@
-"""Captures the networks of the planner's benchmark: `python benchmarks/planner/networks.py OUT [--only NAME ...] [--target h200|cpu]`.
+"""Captures the networks of the planner's benchmark: networks.py OUT [--only NAME ...] [--target h200|cpu].
 
-Each network is built on the meta device, exported without weights, and captured by memscalec into OUT/NAME.json (memscale.problem/1; gzipped
-where it is large). Needs no GPU and no memory for weights, but `make build` and, for three networks, torchvision. --list prints the sizes.
+Each network is built on the meta device, exported without weights, and captured by memscalec into OUT/NAME.json
+(memscale.problem/1; gzipped where it is large). Needs no GPU and no memory for weights, but `make build` and, for DenseNet, VGG
+and MobileNet, torchvision.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Network:
     build: Callable[..., tuple[nn.Module, tuple[Tensor, ...]]]
     full: dict[str, Any]
     tiny: dict[str, Any]
-    anchor_gib: float = 0  # base memory of DTR's trace or the measured peak of eager; see docs/targets.md
+    anchor_gib: float = 0  # base memory of DTR's trace or the measured peak of eager; see README.md
     optimizer: str = "none"  # DTR and Checkmate count forward and backward alone
     options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of both
     target: Path | None = None  # instead of --target
@@ -54,15 +55,22 @@ class Network:
 NETWORKS: dict[str, Network] = {
     n.name: n
     for n in (
-        Network("unet-6", vision.unet, {"batch": 6, "size": (512, 512)}, {"batch": 2, "size": (32, 32), "width": 4, "levels": 3}, 8.42 * GB),
-        Network("resnet32-56", vision.resnet_cifar, {"batch": 56, "size": 272}, {"batch": 4, "width": 8}, 10.06 * GB, options={"depth": 32}),
+        Network(
+            "unet-6", vision.unet, {"batch": 6, "size": (512, 512)},
+            {"batch": 2, "size": (32, 32), "width": 4, "levels": 3}, 8.42 * GB,
+        ),
+        Network(
+            "resnet32-56", vision.resnet_cifar, {"batch": 56, "size": 272}, {"batch": 4, "width": 8}, 10.06 * GB,
+            options={"depth": 32},
+        ),
         Network("resnet1202-64", vision.resnet_cifar, {"batch": 64, "depth": 1202}, {"batch": 4, "depth": 50, "width": 4}),
         Network(
             "transformer-10", language.transformer, {"batch": 10, "length": 560},
             {"batch": 2, "length": 16, "layers": 2, "width": 32, "heads": 4, "vocabulary": 100}, 9.86 * GB,
         ),
         Network(
-            "inceptionv4-64", vision.inception_v4, {"batch": 64}, {"batch": 2, "size": 107, "share": 16, "repeats": (1, 1, 1)}, 11.25 * GB
+            "inceptionv4-64", vision.inception_v4, {"batch": 64},
+            {"batch": 2, "size": 107, "share": 16, "repeats": (1, 1, 1)}, 11.25 * GB,
         ),
         Network(
             "densenet121-84", vision.torchvision_model, {"batch": 84, "growth_rate": 32, "num_init_features": 64},
@@ -77,14 +85,19 @@ NETWORKS: dict[str, Network] = {
             "lstm-128", recurrent.lstm, {"batch": 1280, "steps": 128, "features": 1024, "hidden": 1024},
             {"batch": 4, "steps": 8, "features": 8, "hidden": 16}, 5.60 * GB,
         ),
-        Network("unroll_gan-512", gan.unrolled_gan, {"batch": 512, "hidden": 256, "steps": 30}, {"batch": 16, "noise": 8, "hidden": 16, "steps": 3}, 0.25 * GB),
+        Network(
+            "unroll_gan-512", gan.unrolled_gan, {"batch": 512, "hidden": 256, "steps": 30},
+            {"batch": 16, "noise": 8, "hidden": 16, "steps": 3}, 0.25 * GB,
+        ),
         Network(
             "gpt2-xl-8x1024", language.gpt2, {"batch": 8, "length": 1024},
-            {"batch": 2, "length": 16, "layers": 2, "width": 32, "heads": 4, "vocabulary": 100, "dtype": torch.float32}, 46.27, "adamw:fused",
+            {"batch": 2, "length": 16, "layers": 2, "width": 32, "heads": 4, "vocabulary": 100, "dtype": torch.float32},
+            46.27, "adamw:fused",
         ),
         Network(
             "bert-large-64x512", language.bert, {"batch": 64, "length": 512},
-            {"batch": 2, "length": 16, "layers": 2, "width": 32, "heads": 4, "vocabulary": 100, "dtype": torch.float32}, 31.90, "adamw:fused",
+            {"batch": 2, "length": 16, "layers": 2, "width": 32, "heads": 4, "vocabulary": 100, "dtype": torch.float32},
+            31.90, "adamw:fused",
         ),
         Network(
             "llama3-8b-32x256", language.llama, {"batch": 32, "length": 256},
@@ -92,18 +105,19 @@ NETWORKS: dict[str, Network] = {
              "dtype": torch.float32}, 105.96, "adamw:fused",
         ),
         Network(
-            "vgg19", vision.torchvision_model, {"batch": 167}, {"batch": 1, "size": 32, "classes": 10}, options={"name": "vgg19"}
+            "vgg19", vision.torchvision_model, {"batch": 167}, {"batch": 8, "size": 32, "classes": 10}, options={"name": "vgg19"}
         ),
         Network(
-            "vgg19-flops", vision.torchvision_model, {"batch": 167}, {"batch": 1, "size": 32, "classes": 10}, options={"name": "vgg19"},
-            target=FLOPS_TARGET,
+            "vgg19-flops", vision.torchvision_model, {"batch": 167}, {"batch": 8, "size": 32, "classes": 10},
+            options={"name": "vgg19"}, target=FLOPS_TARGET,
         ),
         Network(
             "mobilenetv2-128", vision.torchvision_model, {"batch": 128},
             {"batch": 4, "size": 64, "classes": 10, "width_mult": 0.25}, options={"name": "mobilenet_v2"},
         ),
         Network(
-            "unet3d-2", vision.unet, {"batch": 2, "size": (128, 128, 128)}, {"batch": 2, "size": (16, 16, 16), "width": 4, "levels": 3},
+            "unet3d-2", vision.unet, {"batch": 2, "size": (128, 128, 128)},
+            {"batch": 2, "size": (16, 16, 16), "width": 4, "levels": 3},
             options={"cin": 1, "classes": 3},
         ),
     )
@@ -169,14 +183,16 @@ def peak_bytes(problem: dict[str, Any], eager: bool = False) -> int:
     return peak
 
 
-HEADER = f"{'network':<19}{'ops':>8}{'storages':>10}{'save-all':>10}{'eager':>9}{'anchor':>9}{'export':>9}{'capture':>9}{'all':>8}{'JSON':>9}"
+COLUMNS = {"ops": 8, "storages": 10, "save-all": 10, "eager": 9, "anchor": 9, "export": 9, "capture": 9, "all": 8, "JSON": 9}
+HEADER = f"{'network':<19}" + "".join(f"{name:>{width}}" for name, width in COLUMNS.items())
 
 
 def line(name: str, row: dict[str, Any]) -> str:
     """One line of the table: GiB, seconds, MiB."""
+    anchor = f"{row['anchor_gib']:.2f}" if row["anchor_gib"] else "-"
     return (
-        f"{name:<19}{row['ops']:>8}{row['storages']:>10}{row['save_all_gib']:>10.3f}{row['eager_gib']:>9.3f}{row['anchor_gib']:>9.2f}"
-        f"{row['export_s']:>8.1f}s{row['capture_s']:>8.1f}s{row['all_s']:>7.1f}s{row['json_mib']:>6.1f}MiB"
+        f"{name:<19}{row['ops']:>8}{row['storages']:>10}{row['save_all_gib']:>10.3f}{row['eager_gib']:>9.3f}"
+        f"{anchor:>9}{row['export_s']:>8.1f}s{row['capture_s']:>8.1f}s{row['all_s']:>7.1f}s{row['json_mib']:>6.1f}MiB"
     )
 
 

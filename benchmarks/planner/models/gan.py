@@ -1,7 +1,8 @@
 """Unrolled GAN (Metz et al. 2017) on two-dimensional points: the generator's step through some steps of the discriminator.
 
-A graph of ops has no gradient inside its forward pass, so the discriminator's gradients are written out: tanh layers, whose derivative
-is smooth, a logistic loss, plain gradient steps. The generator's gradient goes through all of them.
+The discriminator's gradients are written out, since torch's exporters refuse a gradient taken inside the forward pass where an op's
+backward reads the op's own output, as tanh's and ReLU's do. Tanh layers, a logistic loss, plain gradient steps; the generator's
+gradient goes through all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def gradients(layers: Layers, x: Tensor, target: float) -> Layers:
 
 
 class UnrolledGAN(nn.Module):
-    """The generator's loss against the discriminator as it will be after `steps` steps. The discriminator has its own step, not here."""
+    """The generator's loss against the discriminator as it will be after `steps` steps. The discriminator is not trained here."""
 
     def __init__(self, noise: int, hidden: int, steps: int, rate: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Transformers: the original one, GPT-2, BERT and Llama. No dropout but the original's, as in the measurements of docs/targets.md."""
+"""Transformers: the original one, GPT-2, BERT and Llama. Only the original has dropout: the others are as measured on an H200."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Attention(nn.Module):
         self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
 
     def forward(self, x: Tensor, memory: Tensor) -> Tensor:
-        q, k, v = split_heads(self.q(x), self.heads), split_heads(self.k(memory), self.heads), split_heads(self.v(memory), self.heads)
+        q, k, v = (split_heads(y, self.heads) for y in (self.q(x), self.k(memory), self.v(memory)))
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
         if self.causal:
             later = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).triu(1)
@@ -151,7 +151,7 @@ class BERT(nn.Module):
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int, length: int) -> None:
         super().__init__()
-        self.tokens, self.positions, self.kinds = nn.Embedding(vocabulary, width), nn.Embedding(length, width), nn.Embedding(2, width)
+        self.tokens, self.positions, self.kinds = (nn.Embedding(n, width) for n in (vocabulary, length, 2))
         self.norm, self.head_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.layers = nn.ModuleList(BERTLayer(width, heads) for _ in range(layers))
         self.head, self.bias = nn.Linear(width, width), nn.Parameter(torch.zeros(vocabulary))

@@ -76,7 +76,7 @@ def resnet_cifar(depth: int, batch: int, size: int = 32, width: int = 16) -> Mad
 class UNet(nn.Module):
     """Ronneberger et al. 2015 and Çiçek et al. 2016, with padded convolutions and batch norm; a loss per pixel.
 
-    In two dimensions the way up is bilinear, as in the network that DTR traced, so the lowest level is no wider than the one above it.
+    In two dimensions the way up is bilinear, as in the network that DTR traced: the lowest level is no wider than the one above it.
     In three it is a transposed convolution, and channels double before a pooling.
     """
 
@@ -94,7 +94,8 @@ class UNet(nn.Module):
             cin = c
         for level in reversed(range(levels - 1)):
             cout = skips[max(level - 1, 0)] if flat else skips[level]
-            self.up.append(nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True) if flat else nn.ConvTranspose3d(cin, cin, 2, 2))
+            bilinear = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+            self.up.append(bilinear if flat else nn.ConvTranspose3d(cin, cin, 2, 2))
             self.merge.append(nn.Sequential(Unit(cin + skips[level], cout, dims=dims), Unit(cout, cout, dims=dims)))
             cin = cout
         self.head = CONV[dims](cin, classes, 1)
