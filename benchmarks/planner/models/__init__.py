@@ -1,0 +1,1 @@
+"""The networks, in plain PyTorch. Every builder takes sizes and returns (module, inputs); forward returns the loss."""
