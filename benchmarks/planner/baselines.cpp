@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -20,6 +21,7 @@
 #include "compiler/planner/generate.h"
 #include "compiler/planner/generate_network.h"
 #include "compiler/planner/json.h"
+#include "compiler/planner/relaxation.h"
 #include "compiler/planner/solve.h"
 
 namespace {
@@ -103,6 +105,11 @@ void table(const Problem& p, const Arguments& how) {
     const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return Cell{r.feasible ? r.plan.time_us / eager.time_us : 0, "over", s};
   });
+  row("lower bound", [&](int64_t budget) {
+    const auto begin = std::chrono::steady_clock::now();
+    const double bound = relax(tables, budget, 1.3 * eager.time_us, 300).bound_us;
+    return Cell{bound / eager.time_us, "", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  });
   for (const std::string& policy : baseline_policies())
     row(policy, [&](int64_t budget) {
       const BaselineResult r = run_baseline(tables, policy, budget, how.options);
@@ -147,6 +154,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%s\n", problem.error().message.c_str());
         return 1;
       }
+      problem->name = std::filesystem::path(name).stem().string();
       table(*problem, how);
     }
   }

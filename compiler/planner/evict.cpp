@@ -35,7 +35,7 @@ void Evictor::reset(const Variant& variant, std::span<const double> prices, std:
   visits_end_ = limits.work > 0 ? visits_ + limits.work : INT64_MAX;
   distance_.assign(n + 1, 0);
   for (size_t i = 0; i <= n; ++i) {
-    if (!variant.over_budget || prices.empty())
+    if (variant.distance == Variant::kTime || prices.empty())
       distance_[i] = tables_.time_before(static_cast<int32_t>(i));
     else if (i > 0)
       distance_[i] = distance_[i - 1] + prices[i - 1];

@@ -22,7 +22,11 @@ struct Variant {
   double distance_power = 0.5;
   double discount = 1;       // weight of dropped ancestors which will be rebuilt anyway
   double keep_dead = 0;      // weight of dead storages whose dropped children are still to be read; 0: freed at once
-  bool over_budget = false;  // distance counts only where save-all would exceed the budget, by how much
+  enum Distance : uint8_t {
+    kTime,   // microseconds of eager's order
+    kOver,   // only where save-all would exceed the budget, by how much
+    kPrice,  // what memory is worth there (relaxation.h)
+  } distance = kTime;
 };
 
 struct Limits {
@@ -37,7 +41,7 @@ class Evictor {
  public:
   explicit Evictor(const Tables& tables);
 
-  /// `prices`: per op of eager's order, the weight of lying idle beside it, used when variant.over_budget; may be empty.
+  /// `prices`: per op of eager's order, the weight of lying idle beside it, used unless the variant counts time; may be empty then.
   /// `multipliers`: per storage, scales its score; may be empty. The answer is in runs().
   PassEnd run(int64_t budget_bytes, const Variant& variant, std::span<const double> prices, std::span<const double> multipliers,
               const Limits& limits);

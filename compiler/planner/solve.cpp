@@ -11,6 +11,7 @@
 #include "compiler/planner/baselines/compare.h"
 #include "compiler/planner/baselines/segments.h"
 #include "compiler/planner/evict.h"
+#include "compiler/planner/relaxation.h"
 #include "compiler/planner/sequence.h"
 #include "compiler/simulate/simulate.h"
 
@@ -18,15 +19,17 @@ namespace memscale::planner {
 namespace {
 
 // In the order of trial: the first ones win most often, and their times cut the later passes short.
-const std::array<Variant, 8> kVariants = {{
-    {"evict-0.5", 0.5, 1, 0, false},
-    {"evict-over-0.5", 0.5, 1, 0, true},
-    {"evict-0.25-shared", 0.25, 0.3, 0, false},
-    {"evict-0.5-hold", 0.5, 0.3, 0.2, false},
-    {"evict-over-1", 1, 0.3, 0, true},
-    {"evict-1", 1, 1, 0, false},
-    {"evict-0.25-hold", 0.25, 1, 0.3, true},
-    {"evict-0", 0, 0.1, 0.1, false},
+const std::array<Variant, 10> kVariants = {{
+    {"evict-0.5", 0.5, 1, 0, Variant::kTime},
+    {"evict-over-0.5", 0.5, 1, 0, Variant::kOver},
+    {"evict-0.25-shared", 0.25, 0.3, 0, Variant::kTime},
+    {"evict-0.5-hold", 0.5, 0.3, 0.2, Variant::kTime},
+    {"evict-over-1", 1, 0.3, 0, Variant::kOver},
+    {"evict-1", 1, 1, 0, Variant::kTime},
+    {"evict-0.25-hold", 0.25, 1, 0.3, Variant::kOver},
+    {"price-1", 1, 1, 0, Variant::kPrice},
+    {"price-1-hold", 1, 0.3, 0.2, Variant::kPrice},
+    {"evict-0", 0, 0.1, 0.1, Variant::kTime},
 }};
 constexpr double kAbort = 1.5;                   // a pass stops beyond this multiple of the best plan's time
 constexpr int64_t kRunFactor = 12;               // and beyond this many runs per op
@@ -35,7 +38,8 @@ constexpr int64_t kLowestWork = 20000;           // and in the search for the lo
 constexpr int64_t kMaxPassWork = 30'000'000;     // about 0.3 s
 constexpr int64_t kMaxLowestWork = 100'000'000;  // about 1 s
 constexpr int kBisections = 9;
-constexpr int64_t kFreeSearch = 20000;  // ops times rounds that the search may take unasked
+constexpr int64_t kRelaxWork = 2'000'000;  // ops times iterations
+constexpr int64_t kFreeSearch = 20000;     // ops times rounds that the search may take unasked
 constexpr int32_t kFreeRounds = 24;
 constexpr double kSpread = 0.5;  // of the perturbed scores, standard deviation of the logarithm
 
@@ -68,10 +72,12 @@ class Solver {
   bool try_variant(int64_t budget, const Variant& variant, std::span<const double> multipliers, std::optional<Plan>* best,
                    bool give_back = true) {
     std::vector<double> prices;
-    if (variant.over_budget) {
+    if (variant.distance == Variant::kOver) {
       prices.resize(curve_.size());
       for (size_t i = 0; i < prices.size(); ++i)
         prices[i] = static_cast<double>(std::max<int64_t>(0, curve_[i] - budget)) * tables_.problem().ops[i].time_us;
+    } else if (variant.distance == Variant::kPrice) {
+      prices = relaxed(budget).prices;
     }
     Limits limits;
     const auto n = static_cast<int64_t>(tables_.problem().ops.size());
@@ -97,6 +103,15 @@ class Solver {
       better = true;
     }
     return better;
+  }
+
+  const Relaxation& relaxed(int64_t budget, double time_us = 0) {
+    if (relaxed_for_ == budget) return relaxation_;
+    const int64_t size = static_cast<int64_t>(tables_.problem().ops.size()) + 1;
+    const auto iterations = static_cast<int>(std::clamp<int64_t>(kRelaxWork / size, 40, 200));
+    relaxation_ = relax(tables_, budget, time_us > 0 ? time_us : 1.2 * base_.base_time_us, iterations);
+    relaxed_for_ = budget;
+    return relaxation_;
   }
 
   void search(int64_t budget, int32_t rounds, int64_t work_limit, std::optional<Plan>* best) {
@@ -126,6 +141,8 @@ class Solver {
   Evictor evictor_;
   Plan base_;
   std::vector<int64_t> curve_;
+  Relaxation relaxation_;
+  int64_t relaxed_for_ = -1;
 };
 
 /// A plan of the lowest peak over the variants that are quick to fail.
@@ -252,6 +269,7 @@ SolveResult solve(const Problem& problem, const Options& options) {
     result.floor_storages = working_set(tables, result.floor);
   }
   result.work = solver.work();
+  result.lower_bound_us = nothing_to_do ? solver.base().base_time_us : solver.relaxed(budget, result.plan.time_us).bound_us;
   return result;
 }
 

@@ -36,6 +36,7 @@ struct SolveResult {
   bool feasible = false;
   std::vector<Baseline> baselines;
   int64_t budget_bytes = 0;
+  double lower_bound_us = 0;  // no plan within the budget whose first runs are in eager's order takes less time
   int64_t work = 0;  // chain steps and runs spent
   // If not feasible:
   std::string policy_note;              // why the one baseline asked for by name has no plan within the budget
