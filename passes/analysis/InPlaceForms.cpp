@@ -1,10 +1,10 @@
 //===- InPlaceForms.cpp - Kernels that can write over an operand -----------===//
 //
 // Elementwise kernels, in which each element is read before it is written, and
-// updates of parts. Out
-// forms are listed where ATen's kernel writes straight into `out`; generated
-// out forms that compute elsewhere and copy are left out. Checked against the
-// schemas by tests/lit/passes/inplace_schemas.py. Changes nothing.
+// updates of parts. Out forms are listed where ATen's kernel writes straight
+// into `out`; generated out forms that compute elsewhere and copy are left
+// out. Checked against the schemas by tests/lit/passes/inplace_schemas.py.
+// Changes nothing.
 //
 //===----------------------------------------------------------------------===//
 

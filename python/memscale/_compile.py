@@ -25,8 +25,10 @@ def _shape_text(name: str, value: str | torch.Tensor | tuple[Sequence[int], torc
 
 def _process_settings(extra_arguments: Sequence[str]) -> list[str]:
     """What of this process a plan depends on: the process that compiles is as a rule the one that trains."""
-    command = [] if "--threads" in extra_arguments else ["--threads", str(torch.get_num_threads())]
-    if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled() and "--deterministic" not in extra_arguments:
+    given = {argument.partition("=")[0] for argument in extra_arguments}
+    command = [] if "--threads" in given else ["--threads", str(torch.get_num_threads())]
+    deterministic = torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
+    if deterministic and "--deterministic" not in given:
         command.append("--deterministic")
     return command
 
@@ -49,10 +51,11 @@ def compile(  # noqa: A001 - the verb of the command line
     Args:
         path_in: a TorchScript archive or a torch.export archive.
         path_out: where the planned archive is written.
-        budget: the peak that a step may reach: "12GiB", "600MiB", "0.5x" (or 0.5) of the save-all peak, or "min".
+        budget: the peak that a step may reach: "12GiB", "600MiB", "0.5x" (or 0.5) of eager's peak, "min", or
+            "auto" (the target's memory).
         target: name of a target profile, or the path of one.
         shape: one entry per forward input, by name: "8x128:int64", a tensor of that shape, or (sizes, dtype).
-        optimizer: whose state the peak counts: "adamw", "sgd" or "none".
+        optimizer: whose state the peak counts: "adamw", "sgd", "sgd:momentum", each with ":fused", ":foreach" or ":none", or "none".
         config: a YAML file with the same settings.
         extra_arguments: further arguments of memscalec, as on its command line.
 

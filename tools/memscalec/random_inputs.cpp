@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <stdexcept>
+
 #include "compiler/capture/dtype_names.h"
 #include "compiler/driver/shape.h"
 
@@ -29,7 +31,10 @@ int64_t largest_of(at::ScalarType dtype) {
 
 }  // namespace
 
-at::ScalarType scalar_type(const std::string& dtype) { return *capture::dtype_from_name(dtype); }
+at::ScalarType scalar_type(const std::string& dtype) {
+  if (const auto type = capture::dtype_from_name(dtype)) return *type;
+  throw std::runtime_error("the plan has an input of dtype " + dtype + ", which is not replayed");
+}
 
 RandomInputs::RandomInputs(const fb::PlanT& plan, uint64_t seed,
                            const std::function<int(const std::vector<at::Tensor>&)>& accepts)

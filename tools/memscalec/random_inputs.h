@@ -35,7 +35,7 @@ class RandomInputs {
   int accepted_ = 0;
 };
 
-/// The torch dtype of a plan dtype that has passed the reader.
+/// The torch dtype of a plan dtype. Throws std::runtime_error for one that inputs cannot be made of.
 at::ScalarType scalar_type(const std::string& dtype);
 
 }  // namespace memscale::cli
